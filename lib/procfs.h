@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Reads the texts of /proc/PID. They are half under the control of the process
+ * they speak of: a name may hold blanks, newlines and parentheses.
+ *
+ * Source: Linux Documentation/filesystems/proc.rst.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/util.h"
+
+struct procfs_stat {
+    int32_t pid;
+    char state; /* R S D Z T t X ... */
+    int32_t parent;
+    uint64_t start_time; /* clock ticks after boot */
+};
+
+struct procfs_status {
+    uint32_t real_uid, uid; /* `uid`, `gid`: effective */
+    uint32_t real_gid, gid;
+    uint32_t *groups; /* the caller frees */
+    size_t n_groups;
+    size_t n_ns_pids;
+    uint64_t ns_pid; /* the last one */
+};
+
+/* False, and nothing returned, when the text is not of this form. */
+bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_stat) MUST_CHECK;
+
+/* A kernel without NSpid gives n_ns_pids 0. False, and nothing returned, when Uid or Gid is missing
+ * or malformed, or memory is out. */
+bool procfs_read_status(const char *text, size_t length,
+                        struct procfs_status *ret_status) MUST_CHECK;
