@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/clock.h"
+
+#include <time.h>
+
+static int64_t read_us(clockid_t clock)
+{
+    struct timespec time = {0};
+
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+struct moment clock_now(void)
+{
+    return (struct moment){read_us(CLOCK_MONOTONIC)};
+}
+
+struct span clock_since_boot(void)
+{
+    return span_from_us(read_us(CLOCK_BOOTTIME));
+}
+
+double clock_calendar(struct moment moment)
+{
+    return span_seconds(
+        span_from_us(read_us(CLOCK_REALTIME) - read_us(CLOCK_MONOTONIC) + moment.us));
+}

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/openat2.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/handle.h"
+#include "lib/names.h"
+
+enum {
+    DROP_INS_MAX = 1000,
+    READ_TRIES = 5, /* of a folder that changes while it is read */
+};
+
+/* What is being put together: sources and what is wrong with the files themselves. */
+struct files {
+    bool is_user;
+    bool has_main; /* the first source is the main file */
+    struct policy_source *sources;
+    size_t n_sources;
+    struct policy_problems problems;
+    int error;
+};
+
+static void files_deinit(struct files *files)
+{
+    for (size_t i = 0; i < files->n_sources; i++) {
+        free((void *)(uintptr_t)files->sources[i].name);
+        free((void *)(uintptr_t)files->sources[i].bytes);
+    }
+    free(files->sources);
+    policy_problems_deinit(&files->problems);
+    *files = (struct files){.is_user = files->is_user};
+}
+
+static void add_problem(struct policy_problems *problems, struct policy_problem problem)
+{
+    struct policy_problem *list =
+        realloc(problems->list, (problems->n + 1) * sizeof *problems->list);
+
+    problems->n_errors += problem.severity == POLICY_ERROR;
+    if (!list) {
+        problems->n_dropped++;
+        free(problem.file);
+        free(problem.text);
+        return;
+    }
+    problems->list = list;
+    problems->list[problems->n++] = problem;
+}
+
+static void complain(struct files *files, enum policy_severity severity, const char *file,
+                     const char *format, ...) PRINTF_LIKE(4, 5);
+
+static void complain(struct files *files, enum policy_severity severity, const char *file,
+                     const char *format, ...)
+{
+    struct policy_problem problem = {.severity = severity, .file = strdup(file)};
+    va_list arguments;
+
+    va_start(arguments, format);
+    if (vasprintf(&problem.text, format, arguments) < 0)
+        problem.text = NULL;
+    va_end(arguments);
+    if (!problem.file || !problem.text) {
+        free(problem.file);
+        free(problem.text);
+        files->error = -ENOMEM;
+        return;
+    }
+    add_problem(&files->problems, problem);
+}
+
+/* Root's, or our own where we are not root's: nobody else may change what we do to others. */
+static bool is_trusted_owner(const struct files *files, uid_t owner)
+{
+    return owner == geteuid() || (!files->is_user && owner == 0);
+}
+
+static const char *mistrust(const struct files *files, const struct stat *status)
+{
+    if (!is_trusted_owner(files, status->st_uid))
+        return files->is_user ? "must belong to you" : "must belong to root";
+    if (status->st_mode & S_IWOTH)
+        return "may be written by everybody; take that right away (chmod o-w)";
+    if ((status->st_mode & S_IWGRP) && status->st_gid != 0)
+        return "may be written by a group; take that right away (chmod g-w)";
+    return NULL;
+}
+
+static bool read_whole(int fd, size_t size, char **ret_bytes, size_t *ret_length)
+{
+    char *bytes = malloc(size + 1);
+    size_t length = 0;
+    ssize_t n = 0;
+
+    if (!bytes)
+        return false;
+    while (length < size && (n = read(fd, bytes + length, size - length)) > 0)
+        length += (size_t)n;
+    if (n < 0) {
+        free(bytes);
+        return false;
+    }
+    bytes[length] = '\0';
+    *ret_bytes = bytes;
+    *ret_length = length;
+    return true;
+}
+
+static void add_source(struct files *files, const char *name, char *bytes, size_t length)
+{
+    struct policy_source *sources =
+        realloc(files->sources, (files->n_sources + 1) * sizeof *sources);
+    char *copy = strdup(name);
+
+    if (sources)
+        files->sources = sources;
+    if (!sources || !copy) {
+        free(copy);
+        free(bytes);
+        files->error = -ENOMEM;
+        return;
+    }
+    sources[files->n_sources++] =
+        (struct policy_source){.name = copy, .bytes = bytes, .length = length};
+}
+
+/* One byte more than is allowed is read, so that the reader says that it is too much. */
+static void take_file(struct files *files, const char *name, int fd)
+{
+    struct stat status;
+    const char *problem;
+    char *bytes;
+    size_t length;
+
+    if (fstat(fd, &status) != 0) {
+        complain(files, POLICY_ERROR, name, "cannot be looked at: %s", strerror(errno));
+        return;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        complain(files, POLICY_ERROR, name, "is not a regular file");
+        return;
+    }
+    problem = mistrust(files, &status);
+    if (problem) {
+        complain(files, POLICY_ERROR, name, "%s", problem);
+        return;
+    }
+    if (!read_whole(fd, POLICY_SOURCE_MAX + 1, &bytes, &length))
+        complain(files, POLICY_ERROR, name, "cannot be read: %s", strerror(errno));
+    else
+        add_source(files, name, bytes, length);
+}
+
+static void take_main_file(struct files *files, const char *name)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(errno));
+        return;
+    }
+    take_file(files, name, fd);
+    files->has_main = files->n_sources == 1;
+    close(fd);
+}
+
+/* A link may lead anywhere below the policy folder, as in a mounted ConfigMap, and nowhere else. */
+static int open_drop_in(int folder, const char *entry)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+
+    return (int)syscall(SYS_openat2, folder, entry, &how, sizeof how);
+}
+
+/* What a link led to lies in a folder of its own, which others must not be able to write either. */
+static const char *mistrust_folder_of(const struct files *files, int fd)
+{
+    char name[64], path[PATH_MAX];
+    struct stat status;
+    ssize_t length;
+    char *slash;
+
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    length = readlink(name, path, sizeof path - 1);
+    if (length <= 0)
+        return "leads to a place that cannot be told";
+    path[length] = '\0';
+    slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return NULL;
+    *slash = '\0';
+    if (stat(path, &status) != 0)
+        return "leads to a folder that cannot be looked at";
+    return mistrust(files, &status) ? "leads to a folder that others may write to" : NULL;
+}
+
+static void take_drop_in(struct files *files, int folder, const char *folder_name,
+                         const char *entry)
+{
+    const char *problem;
+    char *name = NULL;
+    int fd;
+
+    if (asprintf(&name, "%s/%s", folder_name, entry) < 0) {
+        files->error = -ENOMEM;
+        return;
+    }
+    fd = open_drop_in(folder, entry);
+    if (fd < 0 && errno == EXDEV)
+        complain(files, POLICY_ERROR, name, "is a link that leads out of the policy folder");
+    else if (fd < 0)
+        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(errno));
+    else if ((problem = mistrust_folder_of(files, fd)))
+        complain(files, POLICY_ERROR, name, "%s", problem);
+    else
+        take_file(files, name, fd);
+    if (fd >= 0)
+        close(fd);
+    free(name);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static int is_drop_in(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && ends_in(entry->d_name, ".yaml");
+}
+
+static int is_near_miss(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && ends_in(entry->d_name, ".yml");
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void free_entries(struct dirent **entries, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+}
+
+static void tell_near_misses(struct files *files, int folder, const char *folder_name)
+{
+    struct dirent **entries = NULL;
+    int n = scandirat(folder, ".", &entries, is_near_miss, by_bytes);
+    char *name = NULL;
+
+    for (int i = 0; i < n; i++) {
+        if (asprintf(&name, "%s/%s", folder_name, entries[i]->d_name) < 0)
+            continue;
+        complain(files, POLICY_WARNING, name, "is not read; only names that end in .yaml are");
+        free(name);
+    }
+    if (n >= 0)
+        free_entries(entries, n);
+}
+
+/* Something that changes with every change of what the folder holds. */
+static bool folder_state(int folder, struct timespec *ret_changed)
+{
+    struct stat status;
+
+    if (fstat(folder, &status) != 0)
+        return false;
+    *ret_changed = status.st_mtim;
+    return true;
+}
+
+static void take_entries(struct files *files, int folder, const char *folder_name)
+{
+    struct dirent **entries = NULL;
+    int n = scandirat(folder, ".", &entries, is_drop_in, by_bytes);
+
+    if (n < 0) {
+        complain(files, POLICY_ERROR, folder_name, "cannot be listed: %s", strerror(errno));
+        return;
+    }
+    if (n > DROP_INS_MAX)
+        complain(files, POLICY_ERROR, folder_name, "holds %d policy files; %d are the limit", n,
+                 DROP_INS_MAX);
+    for (int i = 0; i < n && i < DROP_INS_MAX; i++)
+        take_drop_in(files, folder, folder_name, entries[i]->d_name);
+    free_entries(entries, n);
+    tell_near_misses(files, folder, folder_name);
+}
+
+static void take_folder(struct files *files, const char *folder_name)
+{
+    int folder = open(folder_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat status;
+    const char *problem;
+
+    if (folder < 0) {
+        if (errno != ENOENT)
+            complain(files, POLICY_ERROR, folder_name, "cannot be opened: %s", strerror(errno));
+        return;
+    }
+    problem = fstat(folder, &status) == 0 ? mistrust(files, &status) : "cannot be looked at";
+    if (problem)
+        complain(files, POLICY_ERROR, folder_name, "%s", problem);
+    else
+        take_entries(files, folder, folder_name);
+    close(folder);
+}
+
+static char *drop_in_folder(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    char *folder = NULL;
+    int length = slash ? (int)(slash - file + 1) : 0;
+
+    return asprintf(&folder, "%.*spolicy.d", length, file) < 0 ? NULL : folder;
+}
+
+static bool has_changed(const char *folder_name, const struct timespec *before)
+{
+    struct timespec after;
+    int folder = open(folder_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool has_changed = folder >= 0 && folder_state(folder, &after) &&
+                       (after.tv_sec != before->tv_sec || after.tv_nsec != before->tv_nsec);
+
+    if (folder >= 0)
+        close(folder);
+    return has_changed;
+}
+
+/* A folder that is changed while it is read would give a policy that never was; then again. */
+static void take_files(struct files *files, const char *file)
+{
+    char *folder_name = drop_in_folder(file);
+
+    if (!folder_name) {
+        files->error = -ENOMEM;
+        return;
+    }
+    for (int i = 0; i < READ_TRIES; i++) {
+        struct timespec before = {0};
+        int folder = open(folder_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (folder >= 0) {
+            folder_state(folder, &before);
+            close(folder);
+        }
+        files_deinit(files);
+        take_main_file(files, file);
+        take_folder(files, folder_name);
+        if (!has_changed(folder_name, &before))
+            break;
+    }
+    free(folder_name);
+}
+
+/* The host, as far as the reader has to know it. */
+
+static bool user_number(void *context, const char *name, uint32_t *ret_number)
+{
+    const struct passwd *entry = getpwnam(name);
+
+    (void)context;
+    if (entry)
+        *ret_number = entry->pw_uid;
+    return entry;
+}
+
+static bool group_number(void *context, const char *name, uint32_t *ret_number)
+{
+    const struct group *entry = getgrnam(name);
+
+    (void)context;
+    if (entry)
+        *ret_number = entry->gr_gid;
+    return entry;
+}
+
+static bool link_target(void *context, const char *path, char **ret_target)
+{
+    char *target = realpath(path, NULL);
+
+    (void)context;
+    if (!target || strcmp(target, path) == 0) {
+        free(target);
+        return false;
+    }
+    *ret_target = target;
+    return true;
+}
+
+static bool may_kill_others(void)
+{
+    unsigned long long effective = 0;
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "re");
+
+    while (status && fgets(line, sizeof line, status)) {
+        if (sscanf(line, "CapEff: %llx", &effective) == 1)
+            break;
+    }
+    if (status)
+        fclose(status);
+    return effective >> 5 & 1; /* CAP_KILL */
+}
+
+/* Our own end of a socket pair has a peer like any other. */
+static bool can_tell_peer(void)
+{
+    int pair[2], pidfd;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return false;
+    pidfd = handle_of_peer(pair[0]);
+    if (pidfd >= 0)
+        close(pidfd);
+    close(pair[0]);
+    close(pair[1]);
+    return pidfd >= 0;
+}
+
+const struct policy_host *config_host(void)
+{
+    static struct policy_host host = {.user_number = user_number,
+                                      .group_number = group_number,
+                                      .link_target = link_target};
+    static bool is_known;
+
+    if (!is_known) {
+        host.may_kill = may_kill_others();
+        host.has_peer_pidfd = can_tell_peer();
+        is_known = true;
+    }
+    return &host;
+}
+
+/* The files themselves, not the name service, which may wait for a network. */
+int config_add_names(struct policy *policy)
+{
+    FILE *users = fopen("/etc/passwd", "re"), *groups = fopen("/etc/group", "re");
+    const struct passwd *user;
+    const struct group *group;
+    int error = 0;
+
+    while (users && error == 0 && (user = fgetpwent(users)))
+        error = names_add_user(policy->names, user->pw_uid, user->pw_name);
+    while (groups && error == 0 && (group = fgetgrent(groups)))
+        error = names_add_group(policy->names, group->gr_gid, group->gr_name);
+    if (users)
+        fclose(users);
+    if (groups)
+        fclose(groups);
+    return error;
+}
+
+/* What was found in the files comes after what was found about them. */
+static void join_problems(struct policy_problems *problems, struct policy_problems *more)
+{
+    for (size_t i = 0; i < more->n; i++)
+        add_problem(problems, more->list[i]);
+    problems->n_errors += more->n_errors;
+    for (size_t i = 0; i < more->n; i++)
+        problems->n_errors -= more->list[i].severity == POLICY_ERROR;
+    problems->n_dropped += more->n_dropped;
+    free(more->list);
+    *more = (struct policy_problems){0};
+}
+
+/* Sockets where everybody looks for them, and no rule: whoever comes is resumed. */
+static const char system_policy[] = "version: 1\n"
+                                    "listen:\n"
+                                    "  - { name: runtime, path: /run/diagport/runtime.sock }\n"
+                                    "control: { path: /run/diagport/control.sock }\n"
+                                    "rules: []\n";
+
+/* What to do with when the files cannot be used: their own sockets, or the usual ones. */
+static struct policy *salvage(const struct files *files)
+{
+    struct policy_source built_in = {.name = "(built in)",
+                                     .bytes = system_policy,
+                                     .length = sizeof system_policy - 1};
+    struct policy *policy = NULL;
+    struct policy_problems problems = {0};
+
+    if (files->has_main)
+        policy = policy_salvage(&files->sources[0], config_host());
+    if (policy && policy->n_listens > 0)
+        return policy;
+    policy = policy_unref(policy);
+    if (policy_read(&built_in, 1, config_host(), &policy, &problems) != 0)
+        return NULL;
+    policy_problems_deinit(&problems);
+    return policy;
+}
+
+static int read_sources(struct files *files, struct config_loaded *loaded)
+{
+    struct policy_problems problems = {0};
+
+    if (files->has_main) {
+        int error = policy_read(files->sources, files->n_sources, config_host(), &loaded->policy,
+                                &problems);
+
+        if (error != 0)
+            return error;
+        join_problems(&files->problems, &problems);
+    }
+    loaded->problems = files->problems;
+    files->problems = (struct policy_problems){0};
+    if (loaded->problems.n_errors == 0)
+        return config_add_names(loaded->policy);
+    loaded->policy = policy_unref(loaded->policy);
+    loaded->salvage = salvage(files);
+    return loaded->salvage ? config_add_names(loaded->salvage) : -ENOMEM;
+}
+
+static void take_built_in(struct files *files)
+{
+    char *folder = config_user_folder();
+    char *text = folder ? config_user_policy(folder) : NULL;
+
+    free(folder);
+    if (text)
+        add_source(files, "(built in)", text, strlen(text));
+    else
+        files->error = -ENOMEM;
+    files->has_main = true;
+}
+
+int config_load(const struct config_options *options, struct config_loaded *ret_loaded)
+{
+    struct files files = {.is_user = options->is_user};
+    struct config_loaded loaded = {0};
+    int error;
+
+    if (options->file)
+        take_files(&files, options->file);
+    else
+        take_built_in(&files);
+    error = files.error;
+    if (error == 0)
+        error = read_sources(&files, &loaded);
+    files_deinit(&files);
+    if (error != 0) {
+        config_loaded_deinit(&loaded);
+        return error;
+    }
+    *ret_loaded = loaded;
+    return 0;
+}
+
+void config_loaded_deinit(struct config_loaded *loaded)
+{
+    policy_unref(loaded->policy);
+    policy_unref(loaded->salvage);
+    policy_problems_deinit(&loaded->problems);
+    *loaded = (struct config_loaded){0};
+}
+
+char *config_user_folder(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char *folder = NULL;
+    int length = runtime && runtime[0] == '/' ? asprintf(&folder, "%s/diagport", runtime)
+                                              : asprintf(&folder, "/tmp/diagport-%u", geteuid());
+
+    return length < 0 ? NULL : folder;
+}
+
+char *config_user_policy(const char *folder)
+{
+    char *text = NULL;
+    int length = asprintf(&text,
+                          "version: 1\n"
+                          "listen:\n"
+                          "  - { name: runtime, path: \"%s/runtime.sock\", mode: \"0600\" }\n"
+                          "control: { path: \"%s/control.sock\", mode: \"0600\" }\n"
+                          "rules: []\n",
+                          folder, folder);
+
+    return length < 0 ? NULL : text;
+}

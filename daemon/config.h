@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Policy files on disk: which ones there are, whether they may be trusted, and
+ * the policy that they make. What is in them is lib/policy_read.h's business.
+ */
+
+#include <stdbool.h>
+
+#include "lib/policy_read.h"
+#include "lib/util.h"
+
+struct config_options {
+    const char *file; /* the main file; NULL: the built-in policy of `--user` */
+    bool is_user;     /* files have to belong to our own user, not to root */
+};
+
+struct config_loaded {
+    struct policy *policy;  /* NULL when there was an error */
+    struct policy *salvage; /* then: what could be used of it, never NULL unless memory ran out */
+    struct policy_problems problems;
+};
+
+/* Reads the main file and, beside it, policy.d. 0 or -ENOMEM. */
+int config_load(const struct config_options *options, struct config_loaded *ret_loaded) MUST_CHECK;
+
+void config_loaded_deinit(struct config_loaded *loaded);
+
+/* The folder for sockets and state of a `--user` instance: $XDG_RUNTIME_DIR/diagport, or a private
+ * folder in /tmp. The caller frees it; NULL when memory is out. */
+char *config_user_folder(void) MUST_CHECK;
+
+/* The built-in policy of a `--user` instance, as text: its sockets and no rule. The caller frees
+ * it; NULL when memory is out. */
+char *config_user_policy(const char *folder) MUST_CHECK;
+
+/* The same answers about this host that loading gives the reader. */
+const struct policy_host *config_host(void);
+
+/* Adds the names of this host's own user and group files to a policy, for showing numbers as names.
+ * 0 or -ENOMEM. */
+int config_add_names(struct policy *policy) MUST_CHECK;

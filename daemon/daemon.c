@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/apply.h"
+#include "daemon/clock.h"
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "daemon/notices.h"
+#include "daemon/ports.h"
+#include "daemon/service.h"
+#include "daemon/store.h"
+#include "lib/broker.h"
+#include "lib/bytes.h"
+
+enum {
+    /* For our own files, the control socket's connections and what is read of /proc. */
+    DESCRIPTORS_RESERVED = 64,
+    DESCRIPTORS_MIN = 16,
+    /* Passes over the sockets before deadlines are judged: what was sent in time is read. */
+    DRAIN_PASSES = 256,
+};
+
+#define STOP_TIME span_from_s(2)
+
+struct daemon {
+    struct config_options config;
+    struct loop *loop;
+    struct store *store;
+    struct broker *broker;
+    struct apply *apply;
+    struct ports *ports;
+    struct notices *notices;
+    struct loop_signal *on_term, *on_int, *on_hup;
+    bool wants_reload;
+    bool wants_stop;
+    bool is_stopping;
+    struct moment stop_at; /* MOMENT_NEVER while it runs */
+};
+
+/* Start. */
+
+static void be_asked_to_stop(void *context)
+{
+    struct daemon *daemon = context;
+
+    daemon->wants_stop = true;
+    loop_wake(daemon->loop);
+}
+
+static void be_asked_to_reload(void *context)
+{
+    struct daemon *daemon = context;
+
+    daemon->wants_reload = true;
+    loop_wake(daemon->loop);
+}
+
+static void be_paused(void *context, bool is_paused)
+{
+    struct daemon *daemon = context;
+
+    ports_pause(daemon->ports, is_paused);
+}
+
+/* As many as we may have, since every runtime costs one for its life. */
+static size_t raise_descriptors(void)
+{
+    struct rlimit limit;
+    size_t usable;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return DESCRIPTORS_MIN;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        getrlimit(RLIMIT_NOFILE, &limit);
+    usable = limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX / 2 : (size_t)limit.rlim_cur;
+    usable = usable > DESCRIPTORS_RESERVED + DESCRIPTORS_MIN ? usable - DESCRIPTORS_RESERVED
+                                                             : DESCRIPTORS_MIN;
+    return usable;
+}
+
+static void log_problems(const struct policy_problems *problems)
+{
+    for (size_t i = 0; i < problems->n; i++) {
+        enum log_level level =
+            problems->list[i].severity == POLICY_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING;
+        struct bytes line;
+
+        bytes_init(&line, 8192);
+        policy_problem_print(&problems->list[i], &line);
+        while (line.length > 0 && line.data[line.length - 1] == '\n')
+            line.length--;
+        if (bytes_finish(&line) == 0)
+            log_write(level, "%s", (const char *)line.data);
+        bytes_deinit(&line);
+    }
+    if (problems->n_dropped > 0)
+        log_error("%zu more problems are not shown", problems->n_dropped);
+}
+
+/* The policy to start with: a bad one is no reason not to start, since apps wait. */
+static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
+{
+    struct config_loaded loaded;
+    struct policy *policy;
+
+    if (config_load(&daemon->config, &loaded) != 0) {
+        log_error("memory ran out while the policy was read");
+        return NULL;
+    }
+    log_problems(&loaded.problems);
+    *ret_is_bad = !loaded.policy;
+    policy = policy_ref(loaded.policy ? loaded.policy : loaded.salvage);
+    config_loaded_deinit(&loaded);
+    return policy;
+}
+
+static bool open_store(struct daemon *daemon, const char *folder, enum broker_trust *ret_trust)
+{
+    struct store_found found;
+    int error;
+
+    daemon->store = store_open(folder, &found, &error);
+    if (error == -EBUSY) {
+        log_error("another diagportd uses the state folder %s; stop it, or give this one another "
+                  "folder with --state",
+                  folder);
+        free(found.why);
+        return false;
+    }
+    if (found.trust == BROKER_HAS_NO_RECORDS)
+        log_error("%s; nothing is applied to any runtime until the daemon is started with a state "
+                  "folder that works",
+                  found.why ? found.why : "memory ran out");
+    else if (found.trust == BROKER_DISTRUSTS_RECORDS)
+        log_warning("%s; runtimes older than this daemon are resumed untouched",
+                    found.why ? found.why : "records were lost");
+    free(found.why);
+    *ret_trust = found.trust;
+    return true;
+}
+
+static void warn_of_limits(const struct policy *policy, size_t usable)
+{
+    if (policy->limits.runtimes > usable)
+        log_warning("limits.runtimes is %u, but descriptors last for %zu connections; raise "
+                    "LimitNOFILE= (ulimit -n)",
+                    policy->limits.runtimes, usable);
+}
+
+static bool start_broker(struct daemon *daemon, struct policy *policy, enum broker_trust trust)
+{
+    struct broker_options options = {.policy = policy,
+                                     .trust = trust,
+                                     .usable_descriptors = raise_descriptors()};
+
+    warn_of_limits(policy, options.usable_descriptors);
+    daemon->broker = broker_new(&options, clock_now());
+    if (!daemon->broker)
+        return false;
+    if (trust == BROKER_HAS_NO_RECORDS)
+        broker_alarm(daemon->broker, ALARM_RECORDS, true,
+                     "no records can be kept, so nothing is applied", clock_now());
+    return !daemon->store || store_recall(daemon->store, daemon->broker) == 0;
+}
+
+static bool start_rooms(struct daemon *daemon)
+{
+    struct apply_options options = {
+        .broker = daemon->broker,
+        .loop = daemon->loop,
+        .store = daemon->store,
+        .pause = be_paused,
+        .context = daemon,
+    };
+
+    daemon->notices = notices_new();
+    daemon->apply = apply_new(&options);
+    if (!daemon->apply || !daemon->notices)
+        return false;
+    daemon->ports = ports_new(daemon->loop, daemon->broker, apply_peers(daemon->apply));
+    daemon->on_term = loop_signal_new(daemon->loop, SIGTERM, be_asked_to_stop, daemon);
+    daemon->on_int = loop_signal_new(daemon->loop, SIGINT, be_asked_to_stop, daemon);
+    daemon->on_hup = loop_signal_new(daemon->loop, SIGHUP, be_asked_to_reload, daemon);
+    return daemon->ports && daemon->on_term && daemon->on_int && daemon->on_hup;
+}
+
+static bool start_ports(struct daemon *daemon, const struct policy *policy)
+{
+    struct service_sockets passed;
+    char *why = NULL;
+    int error = service_take_sockets(&passed);
+
+    if (error != 0) {
+        log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
+        return false;
+    }
+    error = ports_open(daemon->ports, policy, &passed, &why);
+    if (error != 0)
+        log_error("%s", why ? why : "memory ran out");
+    free(why);
+    service_sockets_deinit(&passed);
+    return error == 0;
+}
+
+/* What was blocked since main() is let through now that somebody listens to it. */
+static void unblock_signals(void)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigprocmask(SIG_SETMASK, &signals, NULL);
+}
+
+static bool start(struct daemon *daemon, const struct daemon_options *options)
+{
+    bool policy_is_bad = false;
+    struct policy *policy = load_first(daemon, &policy_is_bad);
+    enum broker_trust trust;
+    bool is_started;
+
+    if (!policy)
+        return false;
+    is_started = open_store(daemon, options->state, &trust) &&
+                 start_broker(daemon, policy, trust) && start_rooms(daemon) &&
+                 start_ports(daemon, policy);
+    if (is_started && policy_is_bad) {
+        log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
+                  "and the daemon reloaded");
+        broker_alarm(daemon->broker, ALARM_POLICY, true,
+                     "the policy has errors; every runtime is resumed untouched", clock_now());
+    }
+    policy_unref(policy);
+    return is_started;
+}
+
+struct daemon *daemon_new(const struct daemon_options *options)
+{
+    struct daemon *daemon = calloc(1, sizeof *daemon);
+
+    if (!daemon) {
+        log_error("memory ran out");
+        return NULL;
+    }
+    daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
+    daemon->stop_at = MOMENT_NEVER;
+    daemon->loop = loop_new();
+    if (!daemon->loop) {
+        log_error("the event loop cannot be made: %s", strerror(errno));
+        return daemon_free(daemon);
+    }
+    if (!start(daemon, options))
+        return daemon_free(daemon);
+    unblock_signals();
+    service_tell_ready("running");
+    return daemon;
+}
+
+/* Reload. */
+
+static bool switch_policy(struct daemon *daemon, struct policy *policy)
+{
+    char *why = NULL;
+    int error = ports_stage(daemon->ports, policy, &why);
+
+    if (error == 0) {
+        error = broker_set_policy(daemon->broker, policy);
+        if (error == 0)
+            ports_commit(daemon->ports);
+        else
+            ports_abandon(daemon->ports);
+    }
+    if (error != 0)
+        log_error("%s", why ? why : "memory ran out");
+    free(why);
+    return error == 0;
+}
+
+static void reload(struct daemon *daemon)
+{
+    struct config_loaded loaded;
+    bool is_switched;
+
+    service_tell_reloading(clock_now());
+    if (config_load(&daemon->config, &loaded) != 0) {
+        log_error("memory ran out while the policy was read");
+        service_tell_ready("running; the last reload failed");
+        return;
+    }
+    log_problems(&loaded.problems);
+    is_switched = loaded.policy && switch_policy(daemon, loaded.policy);
+    broker_alarm(daemon->broker, ALARM_POLICY, !is_switched,
+                 "the policy on disk could not be loaded; the one before stays in force",
+                 clock_now());
+    if (is_switched)
+        log_notice("reloaded: policy %.12s with %zu rules is in force", loaded.policy->hash,
+                   loaded.policy->n_rules);
+    else
+        log_error("not reloaded: the policy before stays in force");
+    config_loaded_deinit(&loaded);
+    apply_settle(daemon->apply);
+    service_tell_ready(is_switched ? "running" : "running; the last reload failed");
+}
+
+static void read_all(struct daemon *daemon)
+{
+    for (int i = 0; i < DRAIN_PASSES && loop_poll(daemon->loop); i++)
+        ;
+}
+
+/* Stop. */
+
+static enum broker_stop how_to_stop(const struct daemon *daemon)
+{
+    switch (broker_policy(daemon->broker)->on_stop) {
+    case POLICY_STOP_KEEP:
+        return BROKER_STOP_KEEP;
+    case POLICY_STOP_RESUME:
+        return BROKER_STOP_RESUME;
+    case POLICY_STOP_AUTO:
+        break;
+    }
+    /* With sockets that outlive us, this may be a restart: who waits is the next daemon's. */
+    return ports_has_passed_in(daemon->ports) ? BROKER_STOP_KEEP : BROKER_STOP_RESUME;
+}
+
+static void begin_stop(struct daemon *daemon)
+{
+    enum broker_stop stop = how_to_stop(daemon);
+
+    service_tell_stopping();
+    log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
+                                        : "stopping; runtimes that wait are resumed");
+    /* Whoever has come is known before we decide about everybody. */
+    read_all(daemon);
+    daemon->is_stopping = true;
+    daemon->stop_at = moment_after(clock_now(), STOP_TIME);
+    broker_stop(daemon->broker, stop, clock_now());
+    apply_settle(daemon->apply);
+}
+
+static bool has_stopped(const struct daemon *daemon)
+{
+    return daemon->is_stopping &&
+           (broker_is_quiet(daemon->broker) || moment_is_due(daemon->stop_at, clock_now()));
+}
+
+/* Run. */
+
+static struct moment next_deadline(const struct daemon *daemon)
+{
+    struct moment next = broker_next_deadline(daemon->broker);
+
+    next = moment_earlier(next, ports_retry(daemon->ports));
+    return moment_earlier(next, daemon->stop_at);
+}
+
+/* An answer that is there is an answer, however late we come to look: after a stall everything that
+ * can be read is read before anybody is found late. */
+static void act_on_deadlines(struct daemon *daemon)
+{
+    if (!moment_is_due(broker_next_deadline(daemon->broker), clock_now()))
+        return;
+    read_all(daemon);
+    broker_deadlines(daemon->broker, clock_now());
+    apply_settle(daemon->apply);
+}
+
+static void tell_people(struct daemon *daemon)
+{
+    struct notice *notice;
+
+    while ((notice = broker_take_notice(daemon->broker)))
+        notices_take(daemon->notices, notice);
+}
+
+void daemon_run(struct daemon *daemon)
+{
+    while (!has_stopped(daemon)) {
+        loop_wait(daemon->loop, next_deadline(daemon));
+        act_on_deadlines(daemon);
+        ports_try_again(daemon->ports, clock_now());
+        if (daemon->wants_reload && !daemon->is_stopping) {
+            daemon->wants_reload = false;
+            reload(daemon);
+        }
+        if (daemon->wants_stop && !daemon->is_stopping)
+            begin_stop(daemon);
+        tell_people(daemon);
+    }
+    tell_people(daemon);
+}
+
+/* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */
+struct daemon *daemon_free(struct daemon *daemon)
+{
+    if (!daemon)
+        return NULL;
+    ports_free(daemon->ports);
+    broker_free(daemon->broker);
+    apply_free(daemon->apply);
+    notices_free(daemon->notices);
+    store_close(daemon->store);
+    loop_signal_free(daemon->on_term);
+    loop_signal_free(daemon->on_int);
+    loop_signal_free(daemon->on_hup);
+    loop_free(daemon->loop);
+    free(daemon);
+    return NULL;
+}

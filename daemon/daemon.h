@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The daemon: everything that lives as long as the process, and one turn of its
+ * loop. A turn is: wait, read what can be read, act on deadlines, tell people.
+ */
+
+#include <stdbool.h>
+
+#include "lib/util.h"
+
+struct daemon;
+
+struct daemon_options {
+    const char *config; /* the main policy file; NULL: the built-in policy of `--user` */
+    const char *state;  /* the folder for records */
+    bool is_user;
+};
+
+/*
+ * Starts: policy, records, sockets, control. NULL when it cannot, which was
+ * logged: another daemon is there, or no socket could be opened at all. A bad
+ * policy is no reason.
+ */
+struct daemon *daemon_new(const struct daemon_options *options) MUST_CHECK;
+
+/* Runs until it is told to stop, and stops in good order. */
+void daemon_run(struct daemon *daemon);
+
+/* Returns NULL. */
+struct daemon *daemon_free(struct daemon *daemon);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/facts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/handle.h"
+#include "lib/bytes.h"
+#include "lib/facts.h"
+#include "lib/procfs.h"
+
+enum {
+    NAME_SIZE = 64, /* of "/proc/PID/task/TID/comm" and the like */
+    CHUNK_SIZE = 32 * 1024,
+    NODES_MAX = 64, /* components of a path; no sane one has more */
+};
+
+static void proc_name(char name[static NAME_SIZE], int32_t pid, const char *file)
+{
+    snprintf(name, NAME_SIZE, "/proc/%d/%s", pid, file);
+}
+
+/* Reads a file of /proc whole, up to a limit; they say their length only by ending. */
+static void read_text(struct facts_text *text, const char *name, size_t limit)
+{
+    static char chunk[CHUNK_SIZE];
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct bytes content;
+    ssize_t length;
+
+    if (fd < 0) {
+        text->error = errno;
+        return;
+    }
+    text->error = 0;
+    bytes_init(&content, limit);
+    do {
+        length = read(fd, chunk, sizeof chunk);
+        if (length < 0)
+            text->error = errno;
+        else if ((size_t)length > limit - content.length) {
+            text->is_cut = true;
+            length = (ssize_t)(limit - content.length);
+        }
+        if (length > 0)
+            bytes_put_run(&content, chunk, (size_t)length);
+    } while (length > 0 && !text->is_cut);
+    close(fd);
+    if (text->error == 0)
+        text->error = -bytes_finish(&content);
+    if (text->error == 0) {
+        text->length = content.length;
+        text->data = (char *)bytes_take(&content);
+    }
+    bytes_deinit(&content);
+}
+
+static void read_proc(struct facts_text *text, int32_t pid, const char *file, size_t limit)
+{
+    char name[NAME_SIZE];
+
+    proc_name(name, pid, file);
+    read_text(text, name, limit);
+}
+
+static void read_link(struct facts_text *text, int32_t pid, const char *file)
+{
+    static char target[16 * 1024];
+    char name[NAME_SIZE];
+    ssize_t length;
+
+    proc_name(name, pid, file);
+    length = readlink(name, target, sizeof target);
+    if (length < 0)
+        text->error = errno;
+    else if ((size_t)length == sizeof target)
+        text->error = ENAMETOOLONG;
+    else
+        facts_text_set(text, target, (size_t)length);
+}
+
+static void read_parent(struct facts *facts)
+{
+    struct procfs_stat stat;
+
+    if (facts->stat.error != 0)
+        facts->parent_exe.error = facts->stat.error;
+    else if (!procfs_read_stat(facts->stat.data, facts->stat.length, &stat) || stat.parent <= 0)
+        facts->parent_exe.error = ENOENT;
+    else
+        read_link(&facts->parent_exe, stat.parent, "exe");
+}
+
+static bool read_thread(int task, const char *id, struct facts_thread *thread)
+{
+    char name[NAME_SIZE];
+    ssize_t length;
+    int fd;
+
+    snprintf(name, sizeof name, "%.20s/comm", id);
+    fd = openat(task, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    length = read(fd, thread->name, sizeof thread->name - 1);
+    close(fd);
+    if (length <= 0)
+        return false;
+    thread->name[length] = '\0';
+    thread->name[strcspn(thread->name, "\n")] = '\0';
+    thread->id = (int32_t)strtol(id, NULL, 10);
+    return true;
+}
+
+static void read_threads(struct facts *facts, int32_t pid)
+{
+    char name[NAME_SIZE];
+    const struct dirent *entry;
+    DIR *task;
+
+    proc_name(name, pid, "task");
+    task = opendir(name);
+    if (!task) {
+        facts->threads_error = errno;
+        return;
+    }
+    facts->threads_error = 0;
+    while (facts->n_threads <= FACTS_THREADS_MAX && (entry = readdir(task))) {
+        struct facts_thread thread;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        /* A thread that ended meanwhile is none. */
+        if (!read_thread(dirfd(task), entry->d_name, &thread))
+            continue;
+        if (facts->n_threads < FACTS_THREADS_MAX)
+            facts->threads[facts->n_threads] = thread;
+        facts->n_threads++;
+    }
+    closedir(task);
+}
+
+/* The path of the process in the unified hierarchy, and how long it is. */
+static const char *unified_path(const char *cgroup, size_t *ret_length)
+{
+    for (const char *line = cgroup; line && *line != '\0'; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "0::/", 4) == 0) {
+            *ret_length = strcspn(line + 3, "\n");
+            return line + 3;
+        }
+    }
+    return NULL;
+}
+
+/* A frozen process answers nothing. The unified hierarchy is at the first of these places, or in
+ * hybrid mode at the second. */
+static void read_freezer(struct facts *facts, int32_t pid)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    struct facts_text cgroup = {0};
+    const char *path;
+    size_t length;
+
+    read_proc(&cgroup, pid, "cgroup", FACTS_TEXT_MAX);
+    path = cgroup.data ? unified_path(cgroup.data, &length) : NULL;
+    for (size_t i = 0; path && i < ARRAY_LENGTH(mounts); i++) {
+        struct facts_text events = {0};
+        char *name = NULL;
+
+        if (asprintf(&name, "%s%.*s/cgroup.events", mounts[i], (int)length, path) < 0)
+            break;
+        read_text(&events, name, FACTS_TEXT_MAX);
+        facts->is_frozen |= events.data && strstr(events.data, "frozen 1");
+        free(name);
+        free(events.data);
+    }
+    free(cgroup.data);
+}
+
+static int open_in_root(int root, const char *path)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+    };
+
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+static bool add_node(struct facts_file *file, int fd)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0) {
+        file->error = errno;
+        return false;
+    }
+    file->nodes[file->n_nodes++] =
+        (struct facts_node){.mode = status.st_mode, .owner = status.st_uid, .group = status.st_gid};
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    return true;
+}
+
+/* One component further down `path`, links followed as the process would; false at the end. */
+static bool look_at_component(struct facts_file *file, int start, const char *path)
+{
+    int fd = open_in_root(start, path);
+    bool is_added;
+
+    if (fd < 0) {
+        file->error = errno;
+        return false;
+    }
+    is_added = add_node(file, fd);
+    close(fd);
+    return is_added;
+}
+
+/*
+ * Looks at every folder on the way and at the file itself, without opening it.
+ * `start` is the root of the process, or its working folder for a relative
+ * path, which then is not left.
+ */
+static void look_at_file(struct facts_file *file, int start)
+{
+    const char *at = file->path;
+    char *prefix = strdup(file->path);
+
+    file->nodes = calloc(NODES_MAX, sizeof *file->nodes);
+    if (!prefix || !file->nodes) {
+        file->error = ENOMEM;
+        free(prefix);
+        return;
+    }
+    file->error = 0;
+    if (!add_node(file, start))
+        at = "";
+    while (*at != '\0') {
+        size_t length;
+
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+        length = (size_t)(at - file->path);
+        memcpy(prefix, file->path, length);
+        prefix[length] = '\0';
+        if (file->n_nodes == NODES_MAX)
+            file->error = ENAMETOOLONG;
+        if (file->error != 0 || !look_at_component(file, start, prefix))
+            break;
+        at += strspn(at, "/");
+    }
+    free(prefix);
+}
+
+static void look_at_files(struct facts *facts, const struct action_question *question)
+{
+    char name[NAME_SIZE];
+    int root, cwd;
+
+    proc_name(name, question->pid, "root");
+    root = open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
+    proc_name(name, question->pid, "cwd");
+    cwd = open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
+    facts->files = calloc(question->n_files, sizeof *facts->files);
+    for (size_t i = 0; facts->files && i < question->n_files; i++) {
+        struct facts_file *file = &facts->files[facts->n_files];
+        int start = question->files[i][0] == '/' ? root : cwd;
+
+        file->path = strdup(question->files[i]);
+        if (!file->path)
+            break;
+        facts->n_files++;
+        if (start < 0)
+            file->error = EACCES;
+        else
+            look_at_file(file, start);
+    }
+    if (root >= 0)
+        close(root);
+    if (cwd >= 0)
+        close(cwd);
+}
+
+static void read_texts(struct facts *facts, const struct action_question *question)
+{
+    int32_t pid = question->pid;
+    uint32_t wanted = question->wanted;
+
+    if (wanted & FACTS_STATUS)
+        read_proc(&facts->status, pid, "status", FACTS_TEXT_MAX);
+    if (wanted & FACTS_EXE)
+        read_link(&facts->exe, pid, "exe");
+    if (wanted & FACTS_ARGUMENTS)
+        read_proc(&facts->arguments, pid, "cmdline", FACTS_ARGUMENTS_MAX);
+    if (wanted & FACTS_CWD)
+        read_link(&facts->cwd, pid, "cwd");
+    if (wanted & FACTS_CGROUP)
+        read_proc(&facts->cgroup, pid, "cgroup", FACTS_TEXT_MAX);
+    if (wanted & FACTS_ENVIRON)
+        read_proc(&facts->environ, pid, "environ", FACTS_ENVIRON_MAX);
+    if (wanted & FACTS_PARENT)
+        read_parent(facts);
+    if (wanted & FACTS_THREADS)
+        read_threads(facts, pid);
+    if (wanted & FACTS_FREEZER)
+        read_freezer(facts, pid);
+    if (wanted & FACTS_FILES)
+        look_at_files(facts, question);
+}
+
+/* With a handle: it has not ended, so all that was read is of this process. Without one: the
+ * process of that number is still, or again, one with the same start time. */
+static bool is_same(const struct facts *facts, const struct action_question *question, int pidfd)
+{
+    struct facts_text again = {0};
+    struct procfs_stat before, after;
+    bool is_same;
+
+    if (facts->stat.error != 0 ||
+        !procfs_read_stat(facts->stat.data, facts->stat.length, &before) ||
+        (question->start_time != 0 && before.start_time != question->start_time))
+        return false;
+    if (pidfd >= 0)
+        return handle_is_alive(pidfd);
+    read_proc(&again, question->pid, "stat", FACTS_TEXT_MAX);
+    is_same = again.error == 0 && procfs_read_stat(again.data, again.length, &after) &&
+              after.start_time == before.start_time && after.state != 'Z' && after.state != 'X';
+    free(again.data);
+    return is_same;
+}
+
+static struct span age_of(const struct facts *facts)
+{
+    long ticks_per_second = sysconf(_SC_CLK_TCK);
+    struct procfs_stat stat;
+
+    if (facts->stat.error != 0 || ticks_per_second <= 0 ||
+        !procfs_read_stat(facts->stat.data, facts->stat.length, &stat) ||
+        stat.start_time > INT64_MAX / 1000000)
+        return span_from_us(-1);
+    return span_from_us(clock_since_boot().us -
+                        (int64_t)stat.start_time * 1000000 / ticks_per_second);
+}
+
+struct facts *facts_look(const struct action_question *question, int pidfd)
+{
+    struct facts *facts = facts_new(question->wanted, ENODATA);
+
+    if (!facts)
+        return NULL;
+    read_proc(&facts->stat, question->pid, "stat", FACTS_TEXT_MAX);
+    read_texts(facts, question);
+    facts->age = age_of(facts);
+    facts->has_handle = pidfd >= 0;
+    facts->is_alive = is_same(facts, question, pidfd);
+    return facts;
+}

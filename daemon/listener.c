@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int explain(int error, char **ret_why, const char *format, ...) PRINTF_LIKE(3, 4);
+
+static int explain(int error, char **ret_why, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    if (vasprintf(ret_why, format, arguments) < 0)
+        *ret_why = NULL;
+    va_end(arguments);
+    return error;
+}
+
+static bool fill_address(const char *path, struct sockaddr_un *ret_address)
+{
+    size_t length = strlen(path);
+
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (length >= sizeof ret_address->sun_path)
+        return false;
+    memcpy(ret_address->sun_path, path, length);
+    return true;
+}
+
+static int open_socket(void)
+{
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* A missing folder is made, for everybody to enter and us to write. */
+static int open_folder(const char *path, char **ret_why)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    struct stat status;
+    int fd = -1, error = 0;
+
+    if (!folder)
+        return explain(-ENOMEM, ret_why, "memory ran out");
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
+        error =
+            explain(-errno, ret_why, "the folder %s cannot be made: %s", folder, strerror(errno));
+    } else {
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &status) != 0)
+            error = explain(-errno, ret_why, "the folder %s cannot be opened: %s", folder,
+                            strerror(errno));
+        else if ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX))
+            error = explain(-EPERM, ret_why,
+                            "everybody may write to the folder %s, so anybody could replace the "
+                            "socket; choose another one or take that right away",
+                            folder);
+        else if (faccessat(fd, ".", W_OK, AT_EACCESS) != 0)
+            error = explain(-EACCES, ret_why,
+                            "the daemon may not write to the folder %s; let a socket unit with "
+                            "FileDescriptorName= pass the socket in, or choose another folder",
+                            folder);
+    }
+    free(folder);
+    if (error != 0 && fd >= 0)
+        close(fd);
+    return error != 0 ? error : fd;
+}
+
+/* The lock says that a daemon of ours owns the path, even in the moment between its start and its
+ * first listen. It is left behind: removing it could take it from a successor. */
+static int take_lock(int folder, const char *path, int *ret_lock, char **ret_why)
+{
+    char name[NAME_MAX + 1];
+    int lock;
+
+    if (snprintf(name, sizeof name, ".%s.lock", strrchr(path, '/') + 1) >= (int)sizeof name)
+        return explain(-ENAMETOOLONG, ret_why, "the name of the socket %s is too long", path);
+    lock = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (lock < 0)
+        return explain(-errno, ret_why,
+                       "the lock file %s beside the socket %s cannot be opened: %s", name, path,
+                       strerror(errno));
+    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        close(lock);
+        return explain(-EADDRINUSE, ret_why, "another diagportd owns the socket %s", path);
+    }
+    *ret_lock = lock;
+    return 0;
+}
+
+static pid_t peer_of(int fd)
+{
+    struct ucred credentials = {0};
+    socklen_t size = sizeof credentials;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? credentials.pid : 0;
+}
+
+/* What is at the path: nothing or a left-over, 0; somebody alive or something else, an error. */
+static int probe(int folder, const char *path, char **ret_why)
+{
+    struct sockaddr_un address;
+    struct stat status;
+    int fd, error;
+
+    if (fstatat(folder, strrchr(path, '/') + 1, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT
+                   ? 0
+                   : explain(-errno, ret_why, "%s cannot be looked at: %s", path, strerror(errno));
+    if (!S_ISSOCK(status.st_mode))
+        return explain(-EEXIST, ret_why,
+                       "%s exists and is not a socket; remove it or choose another path", path);
+    fd = open_socket();
+    if (fd < 0 || !fill_address(path, &address))
+        return explain(fd < 0 ? -errno : -ENAMETOOLONG, ret_why, "%s cannot be probed", path);
+    error = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? 0 : errno;
+    if (error == 0)
+        error =
+            explain(-EADDRINUSE, ret_why, "process %d listens on %s already", peer_of(fd), path);
+    else if (error == EAGAIN)
+        error = explain(-EADDRINUSE, ret_why,
+                        "somebody listens on %s already, and its queue is full", path);
+    else if (error == ECONNREFUSED || error == ENOENT)
+        error = 0;
+    else
+        error = explain(-error, ret_why, "%s cannot be probed: %s", path, strerror(error));
+    close(fd);
+    return error;
+}
+
+static bool find_user(const char *name, uid_t *ret_uid)
+{
+    const struct passwd *entry = getpwnam(name);
+    char *end;
+    unsigned long number = strtoul(name, &end, 10);
+
+    if (entry)
+        *ret_uid = entry->pw_uid;
+    else if (*name >= '0' && *name <= '9' && *end == '\0' && number < UINT32_MAX)
+        *ret_uid = (uid_t)number;
+    else
+        return false;
+    return true;
+}
+
+static bool find_group(const char *name, gid_t *ret_gid)
+{
+    const struct group *entry = getgrnam(name);
+    char *end;
+    unsigned long number = strtoul(name, &end, 10);
+
+    if (entry)
+        *ret_gid = entry->gr_gid;
+    else if (*name >= '0' && *name <= '9' && *end == '\0' && number < UINT32_MAX)
+        *ret_gid = (gid_t)number;
+    else
+        return false;
+    return true;
+}
+
+static int set_rights(const char *path, const struct listener_rights *rights, char **ret_why)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+
+    if (rights->owner && !find_user(rights->owner, &uid))
+        return explain(-EINVAL, ret_why, "there is no user %s to own the socket %s", rights->owner,
+                       path);
+    if (rights->group && !find_group(rights->group, &gid))
+        return explain(-EINVAL, ret_why, "there is no group %s for the socket %s", rights->group,
+                       path);
+    if (lchown(path, uid, gid) != 0)
+        return explain(-errno, ret_why, "the owner of the socket %s cannot be set: %s", path,
+                       strerror(errno));
+    if (chmod(path, rights->mode) != 0)
+        return explain(-errno, ret_why, "the mode of the socket %s cannot be set: %s", path,
+                       strerror(errno));
+    return 0;
+}
+
+/* It listens only when its rights are right: until then a connect is refused, and a runtime tries
+ * again within milliseconds. */
+static int bind_socket(int folder, const char *path, const struct listener_rights *rights,
+                       struct listener_socket *socket, char **ret_why)
+{
+    const char *name = strrchr(path, '/') + 1;
+    struct sockaddr_un address;
+    struct stat status;
+    mode_t mask;
+    int error;
+
+    socket->fd = open_socket();
+    if (socket->fd < 0 || !fill_address(path, &address))
+        return explain(socket->fd < 0 ? -errno : -ENAMETOOLONG, ret_why,
+                       "a socket for %s cannot be made", path);
+    unlinkat(folder, name, 0);
+    mask = umask(0177);
+    error = bind(socket->fd, (const struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
+    umask(mask);
+    if (error != 0)
+        return explain(error, ret_why, "the socket %s cannot be made: %s", path, strerror(-error));
+    error = set_rights(path, rights, ret_why);
+    /* As long a queue as the kernel gives: a runtime that finds it full blocks whole. */
+    if (error == 0 && listen(socket->fd, INT_MAX) != 0)
+        error =
+            explain(-errno, ret_why, "nobody can be listened to on %s: %s", path, strerror(errno));
+    if (error == 0 && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        error = explain(-errno, ret_why, "the socket %s is gone: %s", path, strerror(errno));
+    if (error != 0) {
+        unlinkat(folder, name, 0);
+        return error;
+    }
+    socket->device = status.st_dev;
+    socket->inode = status.st_ino;
+    return 0;
+}
+
+int listener_make(const char *path, const struct listener_rights *rights,
+                  struct listener_socket *ret_socket, char **ret_why)
+{
+    struct listener_socket socket = {.fd = -1, .lock = -1, .path = strdup(path)};
+    int folder, error;
+
+    *ret_why = NULL;
+    if (!socket.path)
+        return explain(-ENOMEM, ret_why, "memory ran out");
+    folder = open_folder(path, ret_why);
+    error = folder < 0 ? folder : take_lock(folder, path, &socket.lock, ret_why);
+    if (error == 0)
+        error = probe(folder, path, ret_why);
+    if (error == 0)
+        error = bind_socket(folder, path, rights, &socket, ret_why);
+    if (folder >= 0)
+        close(folder);
+    if (error != 0) {
+        if (socket.fd >= 0)
+            close(socket.fd);
+        if (socket.lock >= 0)
+            close(socket.lock);
+        free(socket.path);
+        return error;
+    }
+    *ret_socket = socket;
+    return 0;
+}
+
+int listener_set_rights(const struct listener_socket *socket, const struct listener_rights *rights,
+                        char **ret_why)
+{
+    *ret_why = NULL;
+    if (!socket->path)
+        return explain(-EINVAL, ret_why, "the socket was passed in, so its rights are its unit's");
+    if (!listener_is_in_place(socket))
+        return explain(-ENOENT, ret_why, "the socket file %s was removed or replaced",
+                       socket->path);
+    return set_rights(socket->path, rights, ret_why);
+}
+
+static bool has_option(int fd, int option, int wanted)
+{
+    int value = 0;
+    socklen_t size = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+}
+
+int listener_adopt(int fd, const char *path, struct listener_socket *ret_socket, char **ret_why)
+{
+    struct stat status;
+
+    *ret_why = NULL;
+    if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_STREAM) ||
+        !has_option(fd, SO_ACCEPTCONN, 1))
+        return explain(-EINVAL, ret_why,
+                       "the descriptor that was passed in is not a listening Unix stream socket");
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    *ret_socket = (struct listener_socket){.fd = fd, .lock = -1};
+    if (path && lstat(path, &status) == 0 && S_ISSOCK(status.st_mode)) {
+        ret_socket->device = status.st_dev;
+        ret_socket->inode = status.st_ino;
+    }
+    return 0;
+}
+
+bool listener_is_in_place(const struct listener_socket *socket)
+{
+    struct stat status;
+
+    return !socket->path || (lstat(socket->path, &status) == 0 && status.st_dev == socket->device &&
+                             status.st_ino == socket->inode);
+}
+
+void listener_close(struct listener_socket *socket)
+{
+    if (socket->path && listener_is_in_place(socket))
+        unlink(socket->path);
+    if (socket->fd >= 0)
+        close(socket->fd);
+    if (socket->lock >= 0)
+        close(socket->lock);
+    free(socket->path);
+    *socket = (struct listener_socket){.fd = -1, .lock = -1};
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/notices.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "lib/bytes.h"
+#include "lib/guid.h"
+#include "lib/hresult.h"
+#include "lib/notice.h"
+#include "lib/text.h"
+
+enum {
+    LINE_SIZE = 3500,
+    /* What peers do wrong is counted always and told so often: nobody may fill a disk with it. */
+    PEER_LINES_PER_S = 20,
+};
+
+struct notices {
+    struct notice *kept[NOTICES_KEPT];
+    uint64_t next;
+    struct moment peer_window;
+    unsigned n_peer_lines;
+    unsigned n_peer_lines_left_out;
+};
+
+struct notices *notices_new(void)
+{
+    struct notices *notices = calloc(1, sizeof *notices);
+
+    if (notices)
+        notices->next = 1;
+    return notices;
+}
+
+struct notices *notices_free(struct notices *notices)
+{
+    if (!notices)
+        return NULL;
+    for (size_t i = 0; i < NOTICES_KEPT; i++)
+        notice_free(notices->kept[i]);
+    free(notices);
+    return NULL;
+}
+
+static void put_text(struct bytes *line, const char *label, const char *text)
+{
+    if (!text)
+        return;
+    bytes_put_format(line, " %s=\"", label);
+    text_put_escaped(line, text, strlen(text));
+    bytes_put_u8(line, '"');
+}
+
+static void put_who(struct bytes *line, const struct notice *notice)
+{
+    char cookie[GUID_TEXT_SIZE];
+
+    if (notice->has_runtime) {
+        guid_format(&notice->cookie, cookie);
+        bytes_put_format(line, " runtime=%.8s", cookie);
+    }
+    if (notice->pid != 0)
+        bytes_put_format(line, " pid=%" PRId32, notice->pid);
+    bytes_put_format(line, " uid=%" PRIu32, notice->uid);
+}
+
+static void put_runtime(struct bytes *line, const struct notice *notice)
+{
+    bytes_put_format(line, "%s", notice->state);
+    put_who(line, notice);
+    bytes_put_format(line, " was=%s", notice->old_state);
+    if (notice->outcome)
+        bytes_put_format(line, " outcome=%s", notice->outcome);
+    put_text(line, "rule", notice->rule);
+    put_text(line, "exe", notice->name);
+}
+
+static void put_step(struct bytes *line, const struct notice *notice)
+{
+    const char *meaning = hresult_meaning(notice->hresult);
+
+    bytes_put_format(line, "step %s %s", notice->step, notice->result);
+    put_who(line, notice);
+    put_text(line, "name", notice->name);
+    if (notice->attempts > 1)
+        bytes_put_format(line, " attempts=%u", notice->attempts);
+    if (notice->hresult != 0)
+        bytes_put_format(line, " code=0x%08" PRIx32 "%s%s%s", notice->hresult, *meaning ? " (" : "",
+                         meaning, *meaning ? ")" : "");
+    put_text(line, "rule", notice->rule);
+}
+
+static enum log_level put_notice(struct bytes *line, const struct notice *notice)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+
+    switch (notice->kind) {
+    case NOTICE_RUNTIME:
+        put_runtime(line, notice);
+        break;
+    case NOTICE_STEP:
+        put_step(line, notice);
+        if (strcmp(notice->result, "refused") == 0 || strcmp(notice->result, "lost") == 0)
+            level = notice->is_required ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
+        break;
+    case NOTICE_PEER_ERROR:
+        bytes_put_format(line, "peer %s", peer_error_name(notice->peer_error));
+        put_who(line, notice);
+        level = LOG_LEVEL_NOTICE;
+        break;
+    case NOTICE_ALARM:
+        bytes_put_format(line, "alarm %s %s", alarm_name(notice->alarm),
+                         notice->is_on ? "on" : "off");
+        level = notice->is_on ? LOG_LEVEL_ERROR : LOG_LEVEL_NOTICE;
+        break;
+    }
+    if (notice->why && *notice->why)
+        bytes_put_format(line, ": %s", notice->why);
+    return level;
+}
+
+static bool may_tell_peer(struct notices *notices, struct moment now)
+{
+    if (moment_between(notices->peer_window, now).us >= 1000000) {
+        if (notices->n_peer_lines_left_out > 0)
+            log_notice("%u lines about peers were left out", notices->n_peer_lines_left_out);
+        notices->peer_window = now;
+        notices->n_peer_lines = 0;
+        notices->n_peer_lines_left_out = 0;
+    }
+    if (notices->n_peer_lines < PEER_LINES_PER_S) {
+        notices->n_peer_lines++;
+        return true;
+    }
+    notices->n_peer_lines_left_out++;
+    return false;
+}
+
+static void tell(struct notices *notices, const struct notice *notice)
+{
+    struct bytes line;
+    enum log_level level;
+
+    if (notice->kind == NOTICE_PEER_ERROR && !may_tell_peer(notices, notice->at))
+        return;
+    bytes_init(&line, LINE_SIZE);
+    level = put_notice(&line, notice);
+    /* A line that is too long is cut, not lost. */
+    if (line.error == -EMSGSIZE)
+        line.error = 0;
+    if (bytes_finish(&line) == 0)
+        log_write(level, "%s", (const char *)line.data);
+    bytes_deinit(&line);
+}
+
+void notices_take(struct notices *notices, struct notice *notice)
+{
+    struct notice **place = &notices->kept[notices->next % NOTICES_KEPT];
+
+    tell(notices, notice);
+    notice_free(*place);
+    *place = notice;
+    notices->next++;
+}
+
+uint64_t notices_next(const struct notices *notices)
+{
+    return notices->next;
+}
+
+uint64_t notices_oldest(const struct notices *notices)
+{
+    return notices->next > NOTICES_KEPT ? notices->next - NOTICES_KEPT : 1;
+}
+
+const struct notice *notices_get(const struct notices *notices, uint64_t number)
+{
+    if (number < notices_oldest(notices) || number >= notices->next)
+        return NULL;
+    return notices->kept[number % NOTICES_KEPT];
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/procfs.h"
+
+static const char records_name[] = "records";
+static const char new_name[] = "records.new";
+static const char damaged_name[] = "records.damaged";
+
+struct store {
+    int folder;
+    int fd;
+    uint8_t *map;
+    uint8_t boot[RECORD_BOOT_SIZE];
+};
+
+static void explain(struct store_found *found, enum broker_trust trust, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+static void explain(struct store_found *found, enum broker_trust trust, const char *format, ...)
+{
+    va_list arguments;
+
+    found->trust = trust;
+    free(found->why);
+    va_start(arguments, format);
+    if (vasprintf(&found->why, format, arguments) < 0)
+        found->why = NULL;
+    va_end(arguments);
+}
+
+static bool read_boot_id(uint8_t boot[static RECORD_BOOT_SIZE])
+{
+    char text[64] = {0};
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    struct guid guid;
+
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        return false;
+    text[strcspn(text, "\n")] = '\0';
+    if (!guid_parse(text, &guid))
+        return false;
+    memcpy(boot, guid.bytes, RECORD_BOOT_SIZE);
+    return true;
+}
+
+/* The folder has to be ours alone: who can write there can make us forget. */
+static bool open_folder(struct store *store, const char *folder, struct store_found *found)
+{
+    struct stat status;
+
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+        explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be made: %s", folder,
+                strerror(errno));
+        return false;
+    }
+    store->folder = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (store->folder < 0 || fstat(store->folder, &status) != 0) {
+        explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be opened: %s", folder,
+                strerror(errno));
+        return false;
+    }
+    if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH))) {
+        explain(found, BROKER_HAS_NO_RECORDS,
+                "the state folder %s must belong to the daemon's user and be writable by nobody "
+                "else",
+                folder);
+        return false;
+    }
+    return true;
+}
+
+/* True when nothing of an earlier daemon is there; one that died while it made its file left no
+ * record. */
+static bool is_first_start(const struct store *store)
+{
+    int copy = dup(store->folder);
+    DIR *folder = copy < 0 ? NULL : fdopendir(copy);
+    const struct dirent *entry;
+    bool is_empty = true;
+
+    if (!folder) {
+        if (copy >= 0)
+            close(copy);
+        return false;
+    }
+    rewinddir(folder);
+    while ((entry = readdir(folder))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, new_name) != 0)
+            is_empty = false;
+    }
+    closedir(folder);
+    return is_empty;
+}
+
+static bool map_file(struct store *store)
+{
+    void *map = mmap(NULL, RECORD_FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, store->fd, 0);
+
+    if (map == MAP_FAILED)
+        return false;
+    store->map = map;
+    return true;
+}
+
+/* All of the file is allocated now: a write to a hole of a full disk would kill us later. */
+static int fill_file(const struct store *store)
+{
+    uint8_t header[RECORD_HEADER_SIZE];
+    int error = posix_fallocate(store->fd, 0, RECORD_FILE_SIZE);
+
+    if (error != 0)
+        return -error;
+    record_write_header(store->boot, header);
+    if (pwrite(store->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+        return errno ? -errno : -ENOSPC;
+    return 0;
+}
+
+static bool make_file(struct store *store, const char *folder, struct store_found *found)
+{
+    int error;
+
+    unlinkat(store->folder, new_name, 0);
+    store->fd = openat(store->folder, new_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    error = store->fd < 0 ? -errno : fill_file(store);
+    if (error == 0 && renameat(store->folder, new_name, store->folder, records_name) != 0)
+        error = -errno;
+    if (error == 0 && !map_file(store))
+        error = -errno;
+    if (error == 0)
+        return true;
+    unlinkat(store->folder, new_name, 0);
+    explain(found, BROKER_HAS_NO_RECORDS, "the file of records %s/%s cannot be made: %s", folder,
+            records_name, strerror(-error));
+    return false;
+}
+
+static bool slots_are_whole(const struct store *store)
+{
+    for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
+        struct record record;
+
+        if (!record_read(store->map + RECORD_HEADER_SIZE + slot * RECORD_SLOT_SIZE, &record))
+            return false;
+    }
+    return true;
+}
+
+static enum record_health judge_file(struct store *store)
+{
+    uint8_t header[RECORD_HEADER_SIZE];
+    enum record_health health;
+    struct stat status;
+
+    if (fstat(store->fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_size != RECORD_FILE_SIZE ||
+        pread(store->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+        return RECORD_DAMAGED;
+    health = record_read_header(header, RECORD_FILE_SIZE, store->boot);
+    if (health == RECORD_WHOLE && (!map_file(store) || !slots_are_whole(store)))
+        return RECORD_DAMAGED;
+    return health;
+}
+
+static void forget_file(struct store *store)
+{
+    if (store->map)
+        munmap(store->map, RECORD_FILE_SIZE);
+    store->map = NULL;
+    if (store->fd >= 0)
+        close(store->fd);
+    store->fd = -1;
+}
+
+/* Without records in a folder that is not empty somebody took them away. */
+static bool begin_anew(struct store *store, const char *folder, struct store_found *found)
+{
+    if (!is_first_start(store))
+        explain(found, BROKER_DISTRUSTS_RECORDS,
+                "the file of records is missing from the state folder %s, which is not empty",
+                folder);
+    return make_file(store, folder, found);
+}
+
+static bool use_file(struct store *store, const char *folder, struct store_found *found)
+{
+    switch (judge_file(store)) {
+    case RECORD_WHOLE:
+        return true;
+    case RECORD_OTHER_BOOT:
+        forget_file(store);
+        return make_file(store, folder, found);
+    case RECORD_DAMAGED:
+        break;
+    }
+    forget_file(store);
+    /* Kept for whoever wants to know why, and so that the folder does not look like a first start
+     * should we die before the new file is there. */
+    renameat(store->folder, records_name, store->folder, damaged_name);
+    explain(found, BROKER_DISTRUSTS_RECORDS,
+            "the file of records in %s is damaged or of another version; it was moved to %s",
+            folder, damaged_name);
+    return make_file(store, folder, found);
+}
+
+static bool open_file(struct store *store, const char *folder, struct store_found *found)
+{
+    store->fd = openat(store->folder, records_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (store->fd < 0 && errno == ENOENT)
+        return begin_anew(store, folder, found);
+    if (store->fd < 0) {
+        explain(found, BROKER_HAS_NO_RECORDS, "the file of records %s/%s cannot be opened: %s",
+                folder, records_name, strerror(errno));
+        return false;
+    }
+    return use_file(store, folder, found);
+}
+
+struct store *store_open(const char *folder, struct store_found *ret_found, int *ret_error)
+{
+    struct store *store = calloc(1, sizeof *store);
+
+    *ret_found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
+    *ret_error = 0;
+    if (!store) {
+        explain(ret_found, BROKER_HAS_NO_RECORDS, "memory ran out");
+        return NULL;
+    }
+    store->folder = -1;
+    store->fd = -1;
+    if (!read_boot_id(store->boot)) {
+        explain(ret_found, BROKER_HAS_NO_RECORDS, "the id of this boot cannot be read from /proc");
+        return store_close(store);
+    }
+    if (!open_folder(store, folder, ret_found))
+        return store_close(store);
+    /* The lock is on the folder itself: it holds whatever becomes of the files in it. */
+    if (flock(store->folder, LOCK_EX | LOCK_NB) != 0) {
+        *ret_error = -EBUSY;
+        return store_close(store);
+    }
+    if (!open_file(store, folder, ret_found))
+        return store_close(store);
+    return store;
+}
+
+static bool is_alive(const struct record *record)
+{
+    char name[64], text[1024];
+    struct procfs_stat stat;
+    ssize_t length;
+    int fd;
+
+    snprintf(name, sizeof name, "/proc/%d/stat", record->pid);
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno != ENOENT;
+    length = read(fd, text, sizeof text);
+    close(fd);
+    if (length <= 0 || !procfs_read_stat(text, (size_t)length, &stat))
+        return length <= 0 ? errno != ESRCH : true;
+    return stat.start_time == record->start_time && stat.state != 'Z' && stat.state != 'X';
+}
+
+int store_recall(struct store *store, struct broker *broker)
+{
+    for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
+        uint8_t *bytes = store->map + RECORD_HEADER_SIZE + slot * RECORD_SLOT_SIZE;
+        struct record record;
+
+        if (!record_read(bytes, &record) || record.phase == RECORD_NONE)
+            continue;
+        if (!is_alive(&record))
+            memset(bytes, 0, RECORD_SLOT_SIZE);
+        else if (broker_remember(broker, slot, &record) != 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_SLOT_SIZE])
+{
+    memcpy(store->map + RECORD_HEADER_SIZE + (size_t)slot * RECORD_SLOT_SIZE, mark,
+           RECORD_SLOT_SIZE);
+}
+
+struct store *store_close(struct store *store)
+{
+    if (!store)
+        return NULL;
+    forget_file(store);
+    if (store->folder >= 0)
+        close(store->folder);
+    free(store);
+    return NULL;
+}

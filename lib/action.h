@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the core wants done. Every call into the core leaves a queue of actions;
+ * the shell carries them out in order, and only then calls again. So the core
+ * is never re-entered, and a mark on disk is always there before the message
+ * that it speaks of.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/record.h"
+#include "lib/tree.h"
+#include "lib/util.h"
+
+enum action_kind {
+    /* Write `bytes` to the connection in one piece. If not all of them can be written at once, call
+     * broker_connection_ended for it. */
+    ACTION_SEND,
+    /* Close the connection. Nothing about it may be reported after that. */
+    ACTION_CLOSE,
+    /* Read what the connection has now, and report it, before the next action. */
+    ACTION_READ,
+    /* Look at a process and call broker_answer once; it may be at once or much later. */
+    ACTION_ASK,
+    /* Keep the handle (pidfd) that was opened for the question just answered as that of process
+     * `process`, and report its end with broker_process_ended. */
+    ACTION_HOLD_PROCESS,
+    ACTION_RELEASE_PROCESS,
+    /* SIGKILL by the handle of `process`; call broker_kill_failed if it cannot be sent. */
+    ACTION_KILL,
+    /* Write a slot of the record file. */
+    ACTION_MARK,
+    /* Stop and start accepting, on all listeners. */
+    ACTION_PAUSE,
+    ACTION_UNPAUSE,
+};
+
+struct action_question {
+    uint64_t id;
+    int32_t pid;
+    uint64_t start_time; /* what it must be for the answer to be alive; 0: any */
+    uint32_t wanted;     /* FACTS_* */
+    char **files;
+    size_t n_files;
+};
+
+struct action {
+    STAILQ_ENTRY(action) link;
+    enum action_kind kind;
+    void *connection; /* the shell's own handle; NULL where there is none any more */
+    uint64_t process; /* of the actions with a process; ACTION_ASK: 0 when no handle is held */
+    uint8_t *bytes;
+    size_t length;
+    struct action_question question;
+    uint32_t slot;
+    uint8_t mark[RECORD_SLOT_SIZE];
+};
+
+STAILQ_HEAD(action_queue, action);
+
+/* Frees an action and what it carries. Returns NULL. */
+struct action *action_free(struct action *action);
+
+void action_queue_init(struct action_queue *queue);
+void action_queue_deinit(struct action_queue *queue);
+
+/* Adds an action that is all zero but for its kind; NULL when memory is out. */
+struct action *action_add(struct action_queue *queue, enum action_kind kind) MUST_CHECK;
+
+/* Takes the next one, which the caller frees; NULL when there is none. */
+struct action *action_take(struct action_queue *queue);
+
+const char *action_kind_name(enum action_kind kind);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The broker: owns every connection, process and runtime, their limits and
+ * their deadlines. It is the only entry of the core that the shell calls.
+ *
+ * Events go in through the functions below, each with the time at which it
+ * happened. After every call the shell takes the actions (action.h) until there
+ * are none, carries them out in order, and only then calls again.
+ *
+ * The broker knows no descriptor, no clock and no log. Nothing a peer sends can
+ * make it fail: memory running out costs that peer's operation and raises an
+ * alarm.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/action.h"
+#include "lib/guid.h"
+#include "lib/moment.h"
+#include "lib/notice.h"
+#include "lib/plan.h"
+#include "lib/policy.h"
+#include "lib/util.h"
+
+struct broker;
+struct connection;
+struct facts;
+struct record;
+struct runtime;
+
+/* How far the records of an earlier daemon can be believed. */
+enum broker_trust {
+    /* They are whole, or this is the first start: who has no record was never planned. */
+    BROKER_TRUSTS_RECORDS,
+    /* They are damaged or gone: whoever is older than this daemon gets Resume only. */
+    BROKER_DISTRUSTS_RECORDS,
+    /* None can be kept: nothing is applied to anybody, since nobody would know later. */
+    BROKER_HAS_NO_RECORDS,
+};
+
+struct broker_options {
+    struct policy *policy; /* the broker takes a reference */
+    enum broker_trust trust;
+    size_t usable_descriptors; /* for connections; above it listeners are paused */
+};
+
+/* NULL when memory is out. */
+struct broker *broker_new(const struct broker_options *options, struct moment now) MUST_CHECK;
+
+/* Frees everything without any action: the shell has closed its sockets already. Returns NULL. */
+struct broker *broker_free(struct broker *broker);
+
+/*
+ * Tells of a record that was found at the start, before any connection. Its
+ * runtime will get Resume only. 0, -ENOMEM, or -EINVAL for a slot out of range.
+ */
+int broker_remember(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+
+/*
+ * Adds a listener under a number that no other ever had. `device` and `inode`
+ * identify the socket file, 0 when they are not known. 0 or -ENOMEM.
+ */
+int broker_listener_add(struct broker *broker, uint32_t listener, const char *name,
+                        const char *path, uint64_t device, uint64_t inode) MUST_CHECK;
+
+/* NULL when there never was one of that number. */
+const char *broker_listener_name(const struct broker *broker, uint32_t listener);
+
+struct broker_peer {
+    int32_t pid; /* SO_PEERCRED, as this pid namespace has it; 0 when it has none */
+    uint32_t uid;
+    uint32_t gid;
+};
+
+/*
+ * A connection was accepted. `handle` comes back in the actions about it. 0;
+ * -ENOMEM: the shell closes it. The connection is the broker's and is gone with
+ * its ACTION_CLOSE.
+ */
+int broker_connection_new(struct broker *broker, uint32_t listener, void *handle,
+                          const struct broker_peer *peer, struct moment now,
+                          struct connection **ret_connection) MUST_CHECK;
+
+/* Bytes came in. */
+void broker_connection_bytes(struct connection *connection, const uint8_t *bytes, size_t length,
+                             struct moment now);
+
+/* The peer is gone: end of file, an error, or a message that could not be written whole. The shell
+ * keeps the socket until the ACTION_CLOSE that follows. */
+void broker_connection_ended(struct connection *connection, struct moment now);
+
+/* The answer to a question, which the broker takes. An answer to a question that nobody waits for
+ * any more is fine. */
+void broker_answer(struct broker *broker, uint64_t question, struct facts *facts,
+                   struct moment now);
+
+/* The process whose handle is held has ended. */
+void broker_process_ended(struct broker *broker, uint64_t process, struct moment now);
+
+/* ACTION_HOLD_PROCESS could not be done: its end will not be told. */
+void broker_handle_lost(struct broker *broker, uint64_t process, struct moment now);
+
+/* ACTION_KILL could not be done. */
+void broker_kill_failed(struct broker *broker, uint64_t process, struct moment now);
+
+/* When broker_deadlines has to be called at the latest; MOMENT_NEVER when nothing waits. */
+struct moment broker_next_deadline(const struct broker *broker);
+
+/* Acts on every deadline that is due. Whatever can be read from sockets must have been reported
+ * before: an answer that is there is an answer, however late we look. */
+void broker_deadlines(struct broker *broker, struct moment now);
+
+/* The next action, which the caller frees with action_free; NULL when there is none. */
+struct action *broker_take_action(struct broker *broker);
+
+/* The next notice, which the caller frees with notice_free; NULL when there is none. Telling people
+ * can wait until everything else is done, and must never keep a runtime waiting. */
+struct notice *broker_take_notice(struct broker *broker);
+
+/* Puts a new policy in force for runtimes that connect from now on; the broker takes a reference.
+ * 0, or -ENOMEM: the old one stays. */
+int broker_set_policy(struct broker *broker, struct policy *policy) MUST_CHECK;
+
+const struct policy *broker_policy(const struct broker *broker);
+
+/* Raises or ends an alarm that only the shell can know of. */
+void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const char *why,
+                  struct moment now);
+
+enum broker_stop {
+    BROKER_STOP_KEEP,   /* start nothing new; whoever is held stays held */
+    BROKER_STOP_RESUME, /* resume everybody */
+};
+
+void broker_stop(struct broker *broker, enum broker_stop stop, struct moment now);
+
+/* After broker_stop: true when nothing that was begun is still unanswered. */
+bool broker_is_quiet(const struct broker *broker);
+
+/*
+ * What operators ask for. `id` is a cookie in any of its text forms, a prefix
+ * of it of at least four digits, or "pid:N".
+ */
+enum broker_found {
+    BROKER_FOUND_ONE,
+    BROKER_FOUND_NONE,
+    BROKER_FOUND_MANY, /* the first one is returned */
+};
+
+enum broker_found broker_find(const struct broker *broker, const char *id,
+                              struct runtime **ret_runtime);
+
+enum broker_verdict {
+    BROKER_DONE,
+    BROKER_ALREADY,   /* it is so already */
+    BROKER_TOO_LATE,  /* the runtime runs, or is gone */
+    BROKER_NO_HANDLE, /* its process cannot be identified, so it cannot be killed */
+};
+
+/* During a plan this acts as its deadline, except that it always ends in Resume. */
+enum broker_verdict broker_resume(struct runtime *runtime, struct moment now);
+
+/* For `length`, from now; SPAN_FOREVER for no limit. */
+enum broker_verdict broker_hold(struct runtime *runtime, struct span length, struct moment now);
+
+enum broker_verdict broker_kill(struct runtime *runtime, struct moment now);
+
+/* All runtimes in the order in which they came, the ended ones among them: the one after `runtime`,
+ * the first for NULL. */
+struct runtime *broker_next_runtime(const struct broker *broker, const struct runtime *runtime);
+
+enum {
+    BROKER_HOLD_BUCKETS = 12, /* the last one has no upper bound */
+    BROKER_STEP_KINDS = STEP_RESUME + 1,
+    BROKER_STEP_RESULTS = STEP_ROLLED_BACK + 1,
+};
+
+/* Upper bounds of the buckets of hold times, in microseconds. */
+extern const int64_t broker_hold_bounds[BROKER_HOLD_BUCKETS - 1];
+
+struct broker_rule_use {
+    char *name;
+    uint64_t n_matches;
+    struct moment last; /* match; meaningless while there was none */
+};
+
+struct broker_counters {
+    uint64_t n_seen; /* runtimes */
+    uint64_t n_deadlines;
+    uint64_t n_rollbacks;
+    uint64_t n_lost_notices;
+    uint64_t steps[BROKER_STEP_KINDS][BROKER_STEP_RESULTS];
+    uint64_t peer_errors[PEER_ERROR_COUNT];
+    uint64_t hold_buckets[BROKER_HOLD_BUCKETS];
+    uint64_t n_holds;
+    int64_t hold_sum_us;
+    size_t n_connections;
+    size_t n_silent;
+    size_t n_pending; /* runtimes not yet resumed */
+    bool alarms[ALARM_COUNT];
+    const char *alarm_reasons[ALARM_COUNT];
+    struct broker_rule_use *rules; /* those of the policy in force, in its order */
+    size_t n_rules;
+};
+
+const struct broker_counters *broker_counters(const struct broker *broker);
+
+/* The facts that a decision about a process needs under the policy in force; for `explain`. */
+uint32_t broker_facts_wanted(const struct policy *policy);
+
+/* Asserts everything that must hold between two events; for tests and the simulator. */
+void broker_check(const struct broker *broker);

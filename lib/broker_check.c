@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What must hold of the broker between any two events. Tests and the simulator
+ * call it after every one; the daemon never does.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/broker_core.h"
+
+void broker_check_failed(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: this must hold and does not: %s\n", file, line, condition);
+    abort();
+}
+
+static void check_connections_of(const struct runtime *runtime)
+{
+    const struct connection *connection;
+    size_t n = 0, n_busy = 0;
+
+    TAILQ_FOREACH(connection, &runtime->connections, in_runtime) {
+        n++;
+        MUST(connection->runtime == runtime);
+        MUST(connection->state == CONNECTION_IDLE || connection->state == CONNECTION_BUSY ||
+             connection->state == CONNECTION_ANSWERED);
+        if (connection->state == CONNECTION_IDLE)
+            continue;
+        n_busy++;
+        MUST(runtime->busy == connection);
+    }
+    MUST(n == runtime->n_connections);
+    MUST(n_busy == (runtime->busy ? 1 : 0));
+    MUST(n <= RUNTIME_CONNECTIONS_MAX);
+}
+
+static void check_flight_of(const struct runtime *runtime)
+{
+    bool is_plan = runtime->state <= RUNTIME_WITHDRAWING || runtime->state == RUNTIME_KILLING;
+
+    MUST((runtime->flight != FLIGHT_NONE) ==
+         (runtime->busy && runtime->busy->state == CONNECTION_BUSY));
+    if (runtime->flight == FLIGHT_QUESTION || runtime->flight == FLIGHT_STEP ||
+        runtime->flight == FLIGHT_UNDO)
+        MUST(is_plan);
+    if (runtime->flight == FLIGHT_STEP)
+        MUST(runtime->is_begun && runtime->step && runtime->step->was_sent);
+    if (runtime_flies_resume(runtime))
+        MUST(runtime->state >= RUNTIME_KILLING);
+}
+
+/* Nobody is kept without a deadline but by an operator without limit. */
+static void check_deadlines_of(const struct runtime *runtime)
+{
+    bool has_end = !moment_is_never(runtime->end.at);
+    bool has_next = !moment_is_never(runtime->next.at);
+
+    if (runtime->state <= RUNTIME_WITHDRAWING)
+        MUST(has_end);
+    else
+        MUST(!has_end);
+    if (runtime->state == RUNTIME_KILLING || runtime->state == RUNTIME_GONE)
+        MUST(has_next);
+    if (runtime->state == RUNTIME_RUNNING)
+        MUST(!has_next && moment_is_never(runtime->retry_at));
+    if (!runtime_has_ended(runtime) && runtime->n_connections == 0 && !runtime->process->is_held)
+        MUST(!moment_is_never(runtime->alive.at) || runtime->question);
+}
+
+static void check_runtimes(const struct broker *broker)
+{
+    const struct runtime *runtime;
+    size_t n_by_state[RUNTIME_STATES] = {0}, n_pending = 0;
+
+    TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
+        n_by_state[runtime->state]++;
+        n_pending += runtime_is_pending(runtime);
+        MUST(runtime->broker == broker && runtime->policy);
+        MUST((runtime->process == NULL) == !moment_is_never(runtime->ended_at));
+        MUST(runtime->state == RUNTIME_KILLED ||
+             runtime_has_ended(runtime) == (runtime->process == NULL));
+        MUST(runtime->outcome != OUTCOME_NONE || runtime->state <= RUNTIME_KILLING);
+        MUST(!runtime->question || runtime->question->runtime == runtime);
+        check_connections_of(runtime);
+        check_flight_of(runtime);
+        check_deadlines_of(runtime);
+    }
+    for (size_t state = 0; state < RUNTIME_STATES; state++)
+        MUST(n_by_state[state] == broker->n_by_state[state]);
+    MUST(n_pending == broker->counters.n_pending);
+}
+
+static void check_connections(const struct broker *broker)
+{
+    const struct connection *connection;
+    size_t n = 0, n_silent = 0, n_unanswered = 0;
+
+    TAILQ_FOREACH(connection, &broker->connections, in_all) {
+        n++;
+        n_silent += connection->state == CONNECTION_SILENT;
+        n_unanswered +=
+            connection->state == CONNECTION_BUSY || connection->state == CONNECTION_ANSWERED;
+        MUST(connection->close);
+        if (connection->state == CONNECTION_SILENT || connection->state == CONNECTION_IDENTIFYING ||
+            connection->state == CONNECTION_ANSWERED || connection->state == CONNECTION_LEAVING)
+            MUST(!moment_is_never(connection->deadline.at));
+    }
+    MUST(n == broker->n_connections && n == broker->counters.n_connections);
+    MUST(n_silent == broker->n_silent && n_silent == broker->counters.n_silent);
+    MUST(n_unanswered == broker->n_unanswered);
+}
+
+void broker_check(const struct broker *broker)
+{
+    check_runtimes(broker);
+    check_connections(broker);
+    process_check(broker);
+}

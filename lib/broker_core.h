@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the rooms of the broker share with each other and with nobody else:
+ * the registries, and the functions by which one room calls another.
+ *
+ * broker.c       the entry points, policies, stopping
+ * broker_operate.c  what operators ask for
+ * broker_check.c    what must hold between two events
+ * connection.c   bytes of one connection, up to its advertise and its replies
+ * identify.c     from an advertise to a process and a runtime
+ * process.c      processes and users, and what is charged to them
+ * runtime.c      states, lists, notices, records
+ * runtime_decide.c  which rule, and whether it may still be applied
+ * runtime_ask.c     questions to the runtime itself
+ * runtime_apply.c   steps, taking back
+ * runtime_kill.c    the other way out
+ * runtime_resume.c  Resume on every port, and what blocks it
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/action.h"
+#include "lib/advertise.h"
+#include "lib/broker.h"
+#include "lib/bytes.h"
+#include "lib/deadline.h"
+#include "lib/environment.h"
+#include "lib/moment.h"
+#include "lib/record.h"
+#include "lib/reply.h"
+#include "lib/runtime.h"
+#include "lib/tree.h"
+
+struct facts;
+
+/* Times that are no policy's business. */
+#define BROKER_LEAVING_TIME      span_from_s(1)    /* from Resume to our close, over a limit */
+#define BROKER_MEMORY_RETRY      span_from_ms(10)  /* when memory is out, try again then */
+#define BROKER_PROFILER_RACE     span_from_s(1)    /* how long a refusal may be the start-up race */
+#define BROKER_PROFILER_WAIT_MAX span_from_ms(50)  /* between two tries of it */
+#define BROKER_RESERVE_MAX       span_from_ms(500) /* kept back for taking steps back */
+#define BROKER_PACE_WINDOW       span_from_s(1)
+
+enum {
+    BROKER_PACE_BURST = 16, /* Resumes to connections without a runtime, per window, at once */
+    BROKER_QUESTION_ATTEMPTS = 2,
+    BROKER_VARIABLE_ATTEMPTS = 3,
+    BROKER_UNDO_ATTEMPTS = 2,
+    BROKER_TEXT_MAX = 512, /* bytes kept of a text that a runtime sent about itself */
+};
+
+enum deadline_kind {
+    DEADLINE_CONNECTION,
+    DEADLINE_RUNTIME_END,
+    DEADLINE_RUNTIME_NEXT,
+    DEADLINE_RUNTIME_ALIVE,
+};
+
+/* Keeps peers that we do not remember from being resumed in a tight circle. */
+struct pace {
+    struct moment window;
+    unsigned n;
+};
+
+struct user {
+    RB_ENTRY(user) link;
+    uint32_t uid;
+    size_t n_connections;
+    size_t n_silent;
+    size_t n_pending; /* runtimes not yet resumed */
+    size_t n_processes;
+    struct pace pace;
+};
+
+struct process {
+    RB_ENTRY(process) link; /* pid, start time */
+    RB_ENTRY(process) by_id;
+    uint64_t id;
+    int32_t pid;
+    uint64_t start_time;
+    bool is_identified; /* false: pid or start time is not known, `start_time` is a serial number */
+    struct user *user;
+    struct guid *cookies; /* seen in its life */
+    size_t n_cookies;
+    unsigned n_holders; /* runtimes that need its handle */
+    bool is_held;       /* the shell has a handle */
+    bool has_ended;
+    struct pace pace;
+    TAILQ_HEAD(, runtime) runtimes;
+};
+
+/*
+ * | state       | waits for                                | deadline                  |
+ * |-------------|------------------------------------------|---------------------------|
+ * | SILENT      | the advertise                            | limits.hello              |
+ * | IDENTIFYING | facts about the process                  | defaults.deadline         |
+ * | IDLE        | us; silent and open as long as it lives  | none: closing it makes    |
+ * |             |                                          | its runtime come back     |
+ * |             |                                          | thousands of times a s    |
+ * | BUSY        | the reply to a command                   | its runtime's             |
+ * | ANSWERED    | the end of file after a reply            | the command time-out      |
+ * | NAMELESS    | us: Resume, without a runtime of its own | the pace of its process   |
+ * | LEAVING     | our close, after Resume, over a limit    | BROKER_LEAVING_TIME       |
+ */
+enum connection_state {
+    CONNECTION_SILENT,
+    CONNECTION_IDENTIFYING,
+    CONNECTION_IDLE,
+    CONNECTION_BUSY,
+    CONNECTION_ANSWERED,
+    CONNECTION_NAMELESS,
+    CONNECTION_LEAVING,
+};
+
+struct connection {
+    struct broker *broker;
+    TAILQ_ENTRY(connection) in_all;
+    TAILQ_ENTRY(connection) in_silent;
+    TAILQ_ENTRY(connection) in_runtime;
+    uint64_t serial;
+    void *handle;
+    uint32_t listener;
+    struct broker_peer peer;
+    struct user *user;
+    enum connection_state state;
+    struct deadline deadline;
+    uint8_t advertise_bytes[ADVERTISE_SIZE];
+    size_t n_advertise;
+    struct advertise advertise;
+    struct moment advertised_at;
+    struct question *question; /* about its process */
+    bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
+    bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
+    struct runtime *runtime;
+    enum command_id command; /* BUSY: what was sent */
+    struct reply reply;
+    struct environment *environment; /* BUSY with ProcessEnvironment, once its reply is there */
+    struct environment_value *values;
+    size_t n_values;
+    struct action *close; /* set aside, so that closing cannot fail */
+};
+
+enum question_purpose {
+    QUESTION_IDENTITY, /* of a connection's process */
+    QUESTION_PLAN,     /* what has to be known before the first command of a plan */
+    QUESTION_SOCKETS,  /* which entry of its port list is our socket */
+    QUESTION_PORTS,    /* its port list, after Resume */
+    QUESTION_LOOK,     /* does it run, and what blocks it */
+    QUESTION_ALIVE,
+    QUESTION_KILL, /* is it still the same, right before SIGKILL */
+};
+
+struct question {
+    RB_ENTRY(question) link;
+    uint64_t id;
+    enum question_purpose purpose;
+    struct connection *connection; /* the one that asked, or */
+    struct runtime *runtime;
+};
+
+struct listener {
+    SLIST_ENTRY(listener) link;
+    uint32_t number;
+    char *name;
+    char *path;
+    uint64_t device;
+    uint64_t inode;
+};
+
+struct memory {
+    RB_ENTRY(memory) link; /* pid, start time, cookie */
+    uint32_t slot;
+    struct record record;
+};
+
+struct broker {
+    struct policy *policy;
+    enum broker_trust trust;
+    struct moment started_at;
+    size_t usable_descriptors;
+    bool is_paused;
+    bool is_stopping;
+    enum broker_stop stop;
+
+    struct action_queue actions;
+    size_t n_reads; /* ACTION_READ in the queue */
+    STAILQ_HEAD(, notice) notices;
+    struct deadline_queue deadlines;
+    uint64_t n_serials;
+
+    struct connection_list connections;
+    struct connection_list silent; /* oldest first */
+    size_t n_connections;
+    size_t n_silent;
+    size_t n_held;       /* handles of processes, which are descriptors too */
+    size_t n_unanswered; /* connections with a message in flight, or answered and not yet ended */
+
+    RB_HEAD(user_tree, user) users;
+    RB_HEAD(process_tree, process) processes;
+    RB_HEAD(process_id_tree, process) processes_by_id;
+    RB_HEAD(question_tree, question) questions;
+    RB_HEAD(memory_tree, memory) memories;
+    RB_HEAD(cookie_tree, runtime) cookies;
+    SLIST_HEAD(, listener) listeners;
+
+    TAILQ_HEAD(runtime_list, runtime) runtimes;
+    struct runtime_list by_state[RUNTIME_STATES];
+    size_t n_by_state[RUNTIME_STATES];
+
+    uint8_t *taken_slots; /* one byte per slot of the record file: 1 when it is taken */
+    uint32_t slot_hint;
+
+    struct broker_counters counters;
+};
+
+/* For broker_check: not assert(), since these are its point whatever NDEBUG says. */
+#define MUST(condition)                                          \
+    do {                                                         \
+        if (!(condition))                                        \
+            broker_check_failed(#condition, __FILE__, __LINE__); \
+    } while (0)
+
+_Noreturn void broker_check_failed(const char *condition, const char *file, int line);
+/* That what is charged to users and processes adds up. */
+void process_check(const struct broker *broker);
+
+/* broker.c */
+
+uint64_t broker_serial(struct broker *broker);
+const struct listener *broker_listener(const struct broker *broker, uint32_t number);
+/* Raises ALARM_MEMORY. */
+void broker_out_of_memory(struct broker *broker, struct moment now);
+/* Queues a notice about whatever `content` says; losing one is counted, and nothing else. */
+void broker_notice(struct broker *broker, const struct notice *content, const char *rule,
+                   const char *name);
+void broker_peer_error(struct broker *broker, enum notice_peer_error error,
+                       const struct broker_peer *peer, const struct runtime *runtime,
+                       const char *why, struct moment now);
+/* Pauses or unpauses the listeners as the number of connections demands. */
+void broker_judge_descriptors(struct broker *broker, struct moment now);
+/* Has a connection read before anything else happens; false when memory is out. */
+bool broker_read(struct broker *broker, const struct connection *connection) MUST_CHECK;
+/* It is being closed: it must not be read any more. */
+void broker_forget_reads(struct broker *broker, const struct connection *connection);
+/* Counts a match of a rule of the policy in force. */
+void broker_count_match(struct broker *broker, const struct policy *policy,
+                        const struct policy_rule *rule, struct moment now);
+
+/*
+ * Asks for facts; one question at a time per connection or runtime: an earlier one is forgotten.
+ * `files` are copied. False when memory is out.
+ */
+bool broker_ask(struct broker *broker, enum question_purpose purpose, struct connection *connection,
+                struct runtime *runtime, uint32_t wanted, const char *const *files,
+                size_t n_files) MUST_CHECK;
+/* Nobody waits for it any more. NULL is allowed. Returns NULL. */
+struct question *broker_forget_question(struct broker *broker, struct question *question);
+
+/* A free slot of the record file, taken; RUNTIME_NO_SLOT when there is none. */
+uint32_t broker_take_slot(struct broker *broker);
+/* Writes a record into a slot, RECORD_NONE frees it. False when memory is out. */
+bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+
+/* process.c */
+
+/* NULL when memory is out. */
+struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
+/* Frees it when nothing is charged to it any more. */
+void user_settle(struct broker *broker, struct user *user);
+struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_time);
+struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
+                            bool is_identified, uint32_t uid) MUST_CHECK;
+/* Frees it when no runtime and no cookie of it has to be remembered any more. */
+void process_settle(struct broker *broker, struct process *process);
+struct process *process_by_id(struct broker *broker, uint64_t id);
+/* Asks the shell to keep, or to give back, the handle of the process for one runtime. */
+void process_hold(struct broker *broker, struct process *process);
+void process_release(struct broker *broker, struct process *process);
+/* The shell has none any more. */
+void process_lose_handle(struct broker *broker, struct process *process);
+bool process_knows_cookie(const struct process *process, const struct guid *cookie);
+/* False when memory is out. A cookie that is known already is fine. */
+bool process_remember_cookie(struct process *process, const struct guid *cookie) MUST_CHECK;
+/* When the next Resume to a connection without a runtime may go out. */
+struct moment pace_next(struct pace *pace, struct moment now);
+
+/* connection.c */
+
+void connection_set_state(struct connection *connection, enum connection_state state,
+                          struct moment deadline);
+/* Takes it out of everything and has it closed. */
+void connection_close(struct connection *connection, struct moment now);
+/* Sends a message, which it takes, as the one in flight; false when memory is out. */
+bool connection_send(struct connection *connection, enum command_id command,
+                     struct bytes *message) MUST_CHECK;
+/* It has no runtime of its own: Resume, at the pace of its process or user, and after that either
+ * it stays open or we close it in BROKER_LEAVING_TIME. */
+void connection_be_nameless(struct connection *connection, struct pace *pace,
+                            enum connection_state state, struct moment now);
+void connection_deadline(struct connection *connection, struct moment now);
+
+/* identify.c */
+
+void identify_connection(struct connection *connection, struct moment now);
+/* `facts` NULL: the answer did not come in time. */
+void identify_answered(struct connection *connection, const struct facts *facts, struct moment now);
+
+/* The registry of cookies: the first runtime of that cookie or, where there is none, of the next
+ * greater one; and the one after a runtime. */
+void identify_register(struct runtime *runtime);
+void identify_unregister(struct runtime *runtime);
+struct runtime *identify_first(struct broker *broker, const struct guid *cookie);
+struct runtime *identify_next(struct runtime *runtime);
+
+/* runtime.c */
+
+/* The rule's keys, or the defaults while there is no rule. */
+const struct policy_defaults *runtime_keys(const struct runtime *runtime);
+struct runtime *runtime_new(struct broker *broker, struct process *process,
+                            struct connection *connection) MUST_CHECK;
+void runtime_free(struct runtime *runtime);
+void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct moment deadline,
+                       const char *why, struct moment now);
+void runtime_set_next(struct runtime *runtime, struct moment at);
+void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now);
+/* Its process has ended, or it was replaced by an exec. */
+void runtime_end(struct runtime *runtime, const char *why, struct moment now);
+/* Whether somebody has to be told at once when its process ends, or is to be killed. */
+void runtime_hold_process(struct runtime *runtime);
+void runtime_release_process(struct runtime *runtime, struct moment now);
+/* Without a connection and without a handle nobody tells us when the process ends: then it is
+ * looked at, less and less often. */
+void runtime_watch_alive(struct runtime *runtime, struct moment now);
+/* Marks it in the record file; false when it cannot be marked now. */
+bool runtime_mark(struct runtime *runtime, enum record_phase phase) MUST_CHECK;
+void runtime_attach(struct runtime *runtime, struct connection *connection, struct moment now);
+/* A connection left the runtime; it is not in its list any more. `was_answered`: it carried a
+ * command whose answer came. */
+void runtime_detached(struct runtime *runtime, struct connection *connection, bool was_answered,
+                      struct moment now);
+/* The reply of the busy connection is whole. */
+void runtime_answered(struct runtime *runtime, struct connection *connection, struct moment now);
+void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struct facts *facts,
+                   struct moment now);
+void runtime_deadline(struct runtime *runtime, enum deadline_kind kind, struct moment now);
+/* Does whatever can be done next. */
+void runtime_advance(struct runtime *runtime, struct moment now);
+/* The oldest connection that waits for us; NULL when there is none. */
+struct connection *runtime_free_connection(const struct runtime *runtime);
+/* Sends a message, which it takes, on a connection. False when memory is out: it will be tried
+ * again. */
+bool runtime_send(struct runtime *runtime, struct connection *connection,
+                  enum runtime_flight flight, enum command_id command, struct bytes *message,
+                  struct moment deadline, struct moment now) MUST_CHECK;
+bool runtime_flies_resume(const struct runtime *runtime);
+/* Gives up on the message in flight, unless it is a Resume: closes its connection. */
+void runtime_lose_flight(struct runtime *runtime, struct moment now);
+
+/* runtime_decide.c */
+
+void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
+                    struct moment now);
+void decide_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
+                  struct moment now);
+/* What earlier daemons wrote down. False when the same is remembered already; the caller keeps the
+ * memory then. */
+bool decide_remember(struct broker *broker, struct memory *memory) MUST_CHECK;
+/* Takes one out, for freeing; NULL when there is none. */
+struct memory *decide_forget_any(struct broker *broker);
+/* What its own port list says, out of the environment in `attributes`. */
+void decide_ports(struct runtime *runtime, const struct attributes *attributes);
+
+/* runtime_ask.c */
+
+/* Asks what has to be asked, then goes on to apply_steps. */
+void ask_begin(struct runtime *runtime, struct moment now);
+void ask_send(struct runtime *runtime, struct connection *connection, struct moment now);
+void ask_answered(struct runtime *runtime, struct connection *connection, struct moment now);
+void ask_lost(struct runtime *runtime, struct moment now);
+
+/* runtime_apply.c */
+
+/* Everything that facts can tell is known: questions, then steps. */
+void apply_begin(struct runtime *runtime, struct moment now);
+/* Everything that the runtime can tell is known. */
+void apply_steps(struct runtime *runtime, struct moment now);
+/* Until when the answer to a message that is sent now is waited for. */
+struct moment apply_answer_deadline(const struct runtime *runtime, struct moment now);
+void apply_advance(struct runtime *runtime, struct moment now);
+void apply_answered(struct runtime *runtime, struct connection *connection, struct moment now);
+/* The message in flight will not be answered. */
+void apply_lost(struct runtime *runtime, struct moment now);
+/* The plan ends here, at its deadline or because somebody wants it: `is_forced` is Resume whatever
+ * `on_failure` says. */
+void apply_stop(struct runtime *runtime, const char *why, bool is_forced, struct moment now);
+/* The plan cannot be completed: take back what was done, then do as `on_failure` says. */
+void apply_fail(struct runtime *runtime, const char *why, struct moment now);
+/* Kills it whatever it is in the middle of. */
+void apply_abandon(struct runtime *runtime, const char *why, struct moment now);
+void apply_deadline(struct runtime *runtime, struct moment now);
+
+/* runtime_kill.c */
+
+void kill_begin(struct runtime *runtime, const char *why, struct moment now);
+void kill_facts(struct runtime *runtime, const struct facts *facts, struct moment now);
+void kill_failed(struct runtime *runtime, struct moment now);
+
+/* runtime_resume.c */
+
+void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
+                  struct moment now);
+void resume_advance(struct runtime *runtime, struct moment now);
+void resume_answered(struct runtime *runtime, struct connection *connection,
+                     enum runtime_flight flight, struct moment now);
+void resume_lost(struct runtime *runtime, struct moment now);
+void resume_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
+                  struct moment now);
+void resume_deadline(struct runtime *runtime, struct moment now);
+/* More connections are open on some listener than Resumes were answered there: the oldest one that
+ * waits. NULL when there is none. */
+struct connection *resume_wanted(const struct runtime *runtime);

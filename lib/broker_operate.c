@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What operators ask for: to find a runtime, to resume it, to hold or to kill
+ * it. Who may ask is not known here.
+ */
+
+#include "lib/broker.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/broker_core.h"
+
+enum { ID_DIGITS_MIN = 4, ID_DIGITS = 32 };
+
+/* A cookie or the beginning of one as bare digits in lower case; false for anything else. */
+static bool read_id(const char *id, char digits[static ID_DIGITS + 1])
+{
+    size_t n = 0;
+
+    for (; *id != '\0'; id++) {
+        if (*id == '-')
+            continue;
+        if (!isxdigit((unsigned char)*id) || n == ID_DIGITS)
+            return false;
+        digits[n++] = (char)tolower((unsigned char)*id);
+    }
+    digits[n] = '\0';
+    return n >= ID_DIGITS_MIN;
+}
+
+static bool has_id(const struct runtime *runtime, const char *digits)
+{
+    char text[GUID_TEXT_SIZE], own[ID_DIGITS + 1];
+
+    guid_format(&runtime->cookie, text);
+    return read_id(text, own) && strncmp(own, digits, strlen(digits)) == 0;
+}
+
+/* Somebody alive is meant before somebody who was. */
+static void count_found(struct runtime *runtime, struct runtime **found, size_t *n_found,
+                        bool *found_alive)
+{
+    bool is_alive = !runtime_has_ended(runtime);
+
+    if (is_alive && !*found_alive) {
+        *found_alive = true;
+        *n_found = 0;
+    }
+    if (is_alive != *found_alive)
+        return;
+    if (*n_found == 0 || !is_alive)
+        *found = runtime;
+    (*n_found)++;
+}
+
+enum broker_found broker_find(const struct broker *broker, const char *id,
+                              struct runtime **ret_runtime)
+{
+    char digits[ID_DIGITS + 1];
+    struct runtime *runtime, *found = NULL;
+    bool found_alive = false, by_pid = strncmp(id, "pid:", 4) == 0;
+    size_t n_found = 0;
+    char *end = NULL;
+    long pid = by_pid ? strtol(id + 4, &end, 10) : 0;
+
+    if (by_pid ? (pid <= 0 || *end != '\0' || !isdigit((unsigned char)id[4]))
+               : !read_id(id, digits))
+        return BROKER_FOUND_NONE;
+    TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
+        if (by_pid ? runtime->pid == pid : has_id(runtime, digits))
+            count_found(runtime, &found, &n_found, &found_alive);
+    }
+    if (n_found == 0)
+        return BROKER_FOUND_NONE;
+    *ret_runtime = found;
+    return n_found == 1 ? BROKER_FOUND_ONE : BROKER_FOUND_MANY;
+}
+
+struct runtime *broker_next_runtime(const struct broker *broker, const struct runtime *runtime)
+{
+    return runtime ? TAILQ_NEXT(runtime, in_order) : TAILQ_FIRST(&broker->runtimes);
+}
+
+enum broker_verdict broker_resume(struct runtime *runtime, struct moment now)
+{
+    if (runtime_has_ended(runtime))
+        return BROKER_TOO_LATE;
+    if (runtime->state >= RUNTIME_RESUMING)
+        return BROKER_ALREADY;
+    runtime->is_hold_wished = false;
+    apply_stop(runtime, "an operator resumed it", true, now);
+    return BROKER_DONE;
+}
+
+enum broker_verdict broker_hold(struct runtime *runtime, struct span length, struct moment now)
+{
+    if (runtime->state >= RUNTIME_KILLING)
+        return BROKER_TOO_LATE;
+    runtime->is_hold_wished = true;
+    runtime->hold_until = span_is_forever(length) ? MOMENT_NEVER : moment_after(now, length);
+    if (runtime->state == RUNTIME_HELD)
+        runtime_set_next(runtime, runtime->hold_until);
+    return BROKER_DONE;
+}
+
+enum broker_verdict broker_kill(struct runtime *runtime, struct moment now)
+{
+    if (runtime_has_ended(runtime) || runtime->state == RUNTIME_KILLING)
+        return runtime_has_ended(runtime) ? BROKER_TOO_LATE : BROKER_ALREADY;
+    if (!runtime->process->is_identified)
+        return BROKER_NO_HANDLE;
+    apply_abandon(runtime, "an operator killed it", now);
+    return BROKER_DONE;
+}

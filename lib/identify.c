@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * From an advertise to a process and a runtime: who is it really, have we seen
+ * it, and does what it claims agree with the kernel. What is then done to it is
+ * decided elsewhere.
+ */
+
+#include <string.h>
+
+#include "lib/broker_core.h"
+#include "lib/facts.h"
+
+/* What is always looked at: who it is, and what people want to see in a list. */
+enum {
+    ALWAYS_WANTED = FACTS_STAT | FACTS_STATUS | FACTS_EXE | FACTS_ARGUMENTS | FACTS_CGROUP,
+};
+
+uint32_t broker_facts_wanted(const struct policy *policy)
+{
+    return ALWAYS_WANTED | policy->facts_wanted;
+}
+
+static struct runtime *find_in_process(const struct process *process, const struct guid *cookie)
+{
+    struct runtime *runtime;
+
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        if (guid_compare(&runtime->cookie, cookie) == 0)
+            return runtime;
+    }
+    return NULL;
+}
+
+/* The runtimes of one cookie are neighbours in the tree. */
+static int compare_cookies(const struct runtime *a, const struct runtime *b)
+{
+    int order = guid_compare(&a->cookie, &b->cookie);
+
+    if (order != 0)
+        return order;
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
+}
+
+TREE_GENERATE(cookie_tree, runtime, by_cookie, compare_cookies)
+
+void identify_register(struct runtime *runtime)
+{
+    RB_INSERT(cookie_tree, &runtime->broker->cookies, runtime);
+}
+
+void identify_unregister(struct runtime *runtime)
+{
+    RB_REMOVE(cookie_tree, &runtime->broker->cookies, runtime);
+}
+
+struct runtime *identify_first(struct broker *broker, const struct guid *cookie)
+{
+    struct runtime key = {.cookie = *cookie, .serial = 0};
+
+    return RB_NFIND(cookie_tree, &broker->cookies, &key);
+}
+
+struct runtime *identify_next(struct runtime *runtime)
+{
+    return RB_NEXT(cookie_tree, &runtime->broker->cookies, runtime);
+}
+
+/* The next runtime, from `runtime` on, that has the cookie and has not ended. */
+static struct runtime *skip_to_living(struct runtime *runtime, const struct guid *cookie)
+{
+    while (runtime && guid_compare(&runtime->cookie, cookie) == 0) {
+        if (!runtime_has_ended(runtime))
+            return runtime;
+        runtime = identify_next(runtime);
+    }
+    return NULL;
+}
+
+static struct runtime *first_living(struct broker *broker, const struct guid *cookie)
+{
+    return skip_to_living(identify_first(broker, cookie), cookie);
+}
+
+/* A runtime whose process cannot be identified is known by its cookie, pid and user alone. */
+static struct runtime *find_unidentified(const struct connection *connection)
+{
+    const struct guid *cookie = &connection->advertise.cookie;
+    struct runtime *runtime = first_living(connection->broker, cookie);
+
+    while (runtime) {
+        const struct process *process = runtime->process;
+
+        if (!process->is_identified && process->pid == connection->peer.pid &&
+            process->user->uid == connection->peer.uid)
+            return runtime;
+        runtime = skip_to_living(identify_next(runtime), cookie);
+    }
+    return NULL;
+}
+
+/*
+ * A runtime we know in a process whose handle we hold: its pid cannot have been
+ * given to anybody else, so there is nothing to ask.
+ */
+static struct runtime *find_held(const struct connection *connection)
+{
+    const struct guid *cookie = &connection->advertise.cookie;
+    struct runtime *runtime = first_living(connection->broker, cookie);
+
+    while (runtime) {
+        const struct process *process = runtime->process;
+
+        if (process->is_held && !process->has_ended && process->pid == connection->peer.pid &&
+            process->user->uid == connection->peer.uid)
+            return runtime;
+        runtime = skip_to_living(identify_next(runtime), cookie);
+    }
+    return NULL;
+}
+
+/* The cookie is known for that pid, so most likely its start time is all there is to learn. */
+static bool is_probably_known(const struct connection *connection)
+{
+    const struct guid *cookie = &connection->advertise.cookie;
+    struct runtime *runtime = first_living(connection->broker, cookie);
+
+    while (runtime) {
+        if (runtime->pid == connection->peer.pid)
+            return true;
+        runtime = skip_to_living(identify_next(runtime), cookie);
+    }
+    return false;
+}
+
+static void ask(struct connection *connection, uint32_t wanted, struct moment now)
+{
+    if (!broker_ask(connection->broker, QUESTION_IDENTITY, connection, NULL, wanted, NULL, 0)) {
+        broker_out_of_memory(connection->broker, now);
+        identify_answered(connection, NULL, now);
+    }
+}
+
+static bool is_over_connection_limit(const struct connection *connection)
+{
+    const struct broker *broker = connection->broker;
+    size_t limit = broker->policy->limits.connections_per_user;
+
+    if (limit == 0)
+        limit = broker->usable_descriptors / 4;
+    return connection->user->n_connections > limit;
+}
+
+void identify_connection(struct connection *connection, struct moment now)
+{
+    struct broker *broker = connection->broker;
+    struct runtime *runtime = find_held(connection);
+
+    if (runtime) {
+        runtime_attach(runtime, connection, now);
+        return;
+    }
+    if (is_over_connection_limit(connection)) {
+        broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
+                          "its user has more connections than limits.connections_per_user", now);
+        connection_be_nameless(connection, &connection->user->pace, CONNECTION_LEAVING, now);
+        return;
+    }
+    if (connection->peer.pid <= 0) {
+        identify_answered(connection, NULL, now);
+        return;
+    }
+    ask(connection,
+        is_probably_known(connection) ? (uint32_t)(FACTS_STAT | FACTS_STATUS)
+                                      : broker_facts_wanted(broker->policy),
+        now);
+}
+
+/* True when an older runtime of the process has connections: either they have ended and we have not
+ * looked yet, as after an exec, or there are two runtimes in the process. */
+static bool has_other_open(const struct process *process)
+{
+    const struct runtime *runtime;
+
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        if (runtime->n_connections > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool read_others(const struct process *process)
+{
+    const struct runtime *runtime;
+
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        const struct connection *connection;
+
+        TAILQ_FOREACH(connection, &runtime->connections, in_runtime) {
+            if (!broker_read(runtime->broker, connection))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* An exec: the older runtimes of the process have no connection left and will not come back. */
+static void end_replaced(struct process *process, struct moment now)
+{
+    struct runtime *runtime, *following;
+
+    TAILQ_FOREACH_SAFE(runtime, &process->runtimes, in_process, following) {
+        if (runtime->n_connections == 0)
+            runtime_end(runtime, "its process started another program", now);
+    }
+}
+
+/* Why what the peer claims cannot be so; NULL when it can. */
+static const char *claim_problem(const struct connection *connection, const struct process *process,
+                                 const struct attributes *attributes)
+{
+    const struct runtime *other;
+
+    if (!process->is_identified)
+        return "its process could not be identified";
+    if (attributes->n_ns_pids == 0)
+        return "the status of its process could not be read";
+    if (attributes->ns_pid != connection->advertise.pid)
+        return "the pid in its advertise is not that of its process";
+    if (attributes->uid != connection->peer.uid)
+        return "its process has another user than its connection";
+    other = first_living(connection->broker, &connection->advertise.cookie);
+    if (other && other->process != process)
+        return "its cookie is that of a runtime in another process";
+    if (!TAILQ_EMPTY(&process->runtimes))
+        return "its process has another runtime";
+    if (process_knows_cookie(process, &connection->advertise.cookie))
+        return "it was taken for replaced by another program of its process";
+    return NULL;
+}
+
+static void be_new(struct connection *connection, const struct facts *facts,
+                   struct process *process, struct attributes *attributes, struct moment now)
+{
+    struct broker *broker = connection->broker;
+    const char *problem = claim_problem(connection, process, attributes);
+    struct runtime *runtime = NULL;
+
+    if (process_remember_cookie(process, &connection->advertise.cookie))
+        runtime = runtime_new(broker, process, connection);
+    if (!runtime) {
+        broker_out_of_memory(broker, now);
+        process_settle(broker, process);
+        connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
+        return;
+    }
+    if (problem && process->is_identified)
+        broker_peer_error(broker, PEER_CLAIMED_WRONG, &connection->peer, runtime, problem, now);
+    attributes_deinit(&runtime->attributes);
+    runtime->attributes = *attributes;
+    attributes_init(attributes);
+    decide_runtime(runtime, facts, problem, now);
+}
+
+/* The process is known now; the runtime may be. */
+static void settle(struct connection *connection, const struct facts *facts,
+                   struct process *process, struct attributes *attributes, struct moment now)
+{
+    struct broker *broker = connection->broker;
+
+    if (!process) {
+        bool is_identified = attributes->start_time != 0;
+
+        process = process_new(broker, connection->peer.pid, attributes->start_time, is_identified,
+                              connection->peer.uid);
+        if (!process) {
+            broker_out_of_memory(broker, now);
+            connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
+            return;
+        }
+    } else {
+        if (has_other_open(process) && !connection->has_read_others && read_others(process)) {
+            connection->has_read_others = true;
+            ask(connection, broker_facts_wanted(broker->policy), now);
+            return;
+        }
+        if (process->n_cookies >= broker->policy->limits.cookies_per_process &&
+            !process_knows_cookie(process, &connection->advertise.cookie)) {
+            broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
+                              "its process has shown more cookies than limits.cookies_per_process",
+                              now);
+            connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
+            return;
+        }
+        end_replaced(process, now);
+    }
+    be_new(connection, facts, process, attributes, now);
+}
+
+void identify_answered(struct connection *connection, const struct facts *facts, struct moment now)
+{
+    struct broker *broker = connection->broker;
+    struct attributes attributes;
+    struct process *process = NULL;
+    struct runtime *runtime;
+
+    connection->question = broker_forget_question(broker, connection->question);
+    attributes_init(&attributes);
+    if (facts && facts->is_alive &&
+        attributes_take_facts(&attributes, connection->peer.pid, facts, broker->policy->names) !=
+            0) {
+        broker_out_of_memory(broker, now);
+        attributes_deinit(&attributes);
+        attributes_init(&attributes);
+    }
+    if (attributes.start_time != 0)
+        process = process_find(broker, connection->peer.pid, attributes.start_time);
+    runtime = attributes.start_time == 0 ? find_unidentified(connection)
+              : process                  ? find_in_process(process, &connection->advertise.cookie)
+                                         : NULL;
+    if (runtime)
+        runtime_attach(runtime, connection, now);
+    else if (facts && !(facts->wanted & FACTS_EXE))
+        ask(connection, broker_facts_wanted(broker->policy), now);
+    else
+        settle(connection, facts, process, &attributes, now);
+    attributes_deinit(&attributes);
+}

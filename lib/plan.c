@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/plan.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/access.h"
+#include "lib/attributes.h"
+#include "lib/bytes.h"
+#include "lib/facts.h"
+#include "lib/policy.h"
+
+/* Either makes children of managed code connect (measured: the second one is used where the first
+ * is empty), so both are blanked. */
+static const char *const port_variables[] = {"DOTNET_DiagnosticPorts", "COMPlus_DiagnosticPorts"};
+
+void plan_init(struct plan *plan)
+{
+    *plan = (struct plan){0};
+}
+
+void plan_deinit(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++)
+        free(plan->steps[i].old_value);
+    free(plan->steps);
+    plan_init(plan);
+}
+
+static struct step *add(struct plan *plan, enum step_kind kind, const char *name, bool is_required)
+{
+    struct step *step;
+
+    if (plan->n_steps == plan->capacity) {
+        size_t capacity = plan->capacity == 0 ? 4 : 2 * plan->capacity;
+        struct step *steps = realloc(plan->steps, capacity * sizeof *steps);
+
+        if (!steps)
+            return NULL;
+        plan->steps = steps;
+        plan->capacity = capacity;
+    }
+    step = &plan->steps[plan->n_steps++];
+    *step =
+        (struct step){.kind = kind, .name = name, .is_required = is_required, .at = MOMENT_NEVER};
+    return step;
+}
+
+static int add_variables(struct plan *plan, const struct policy_rule *rule)
+{
+    for (size_t i = 0; i < rule->n_variables; i++) {
+        const struct policy_variable *variable = &rule->variables[i];
+        struct step *step = add(plan, STEP_VARIABLE, variable->name, variable->is_required);
+
+        if (!step)
+            return -ENOMEM;
+        step->value = variable->value;
+    }
+    if (rule->keys.children != POLICY_CHILDREN_DETACH)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(port_variables); i++) {
+        struct step *step = add(plan, STEP_VARIABLE, port_variables[i], true);
+
+        if (!step)
+            return -ENOMEM;
+        step->value = "";
+    }
+    return 0;
+}
+
+int plan_build(struct plan *plan, const struct policy_rule *rule)
+{
+    if (add_variables(plan, rule) != 0)
+        return -ENOMEM;
+    for (size_t i = rule->n_profilers; i-- > 0;) {
+        const struct policy_profiler *profiler = &rule->profilers[i];
+        struct step *step = add(plan, STEP_PROFILER, profiler->path, profiler->is_required);
+
+        if (!step)
+            return -ENOMEM;
+        step->clsid = &profiler->clsid;
+    }
+    for (size_t i = 0; i < rule->n_hooks; i++) {
+        if (!add(plan, STEP_HOOK, rule->hooks[i].path, rule->hooks[i].is_required))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+struct step *plan_add_resume(struct plan *plan)
+{
+    struct step *last = plan->n_steps > 0 ? &plan->steps[plan->n_steps - 1] : NULL;
+    struct step *step;
+    size_t n_resumes = 0;
+
+    if (last && last->kind != STEP_RESUME)
+        last = NULL;
+    for (size_t i = 0; i < plan->n_steps; i++)
+        n_resumes += plan->steps[i].kind == STEP_RESUME;
+    if (n_resumes >= PLAN_RESUMES_MAX)
+        return last;
+    step = add(plan, STEP_RESUME, NULL, true);
+    return step ? step : last;
+}
+
+static void refuse(struct step *step, const char *why)
+{
+    if (step->result != STEP_PENDING)
+        return;
+    step->result = STEP_REFUSED;
+    step->why = why;
+}
+
+static const struct facts_file *find_file(const struct facts *facts, const char *path)
+{
+    for (size_t i = 0; i < facts->n_files; i++) {
+        if (strcmp(facts->files[i].path, path) == 0)
+            return &facts->files[i];
+    }
+    return NULL;
+}
+
+void plan_check_files(struct plan *plan, const struct facts *facts,
+                      const struct attributes *attributes)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+        const struct facts_file *file;
+        const char *why;
+
+        if (step->kind != STEP_PROFILER && step->kind != STEP_HOOK)
+            continue;
+        file = find_file(facts, step->name);
+        why = file ? access_refusal(file, attributes) : "was not looked at";
+        if (why)
+            refuse(step, why);
+    }
+}
+
+enum command_id plan_command(const struct step *step)
+{
+    switch (step->kind) {
+    case STEP_VARIABLE:
+        return COMMAND_SET_ENVIRONMENT;
+    case STEP_PROFILER:
+        return COMMAND_STARTUP_PROFILER;
+    case STEP_HOOK:
+        return COMMAND_APPLY_STARTUP_HOOK;
+    case STEP_RESUME:
+        return COMMAND_RESUME;
+    }
+    return COMMAND_RESUME;
+}
+
+static bool is_unset(const struct step *step)
+{
+    return step->kind == STEP_VARIABLE && !step->value;
+}
+
+/* What only CoreCLR does; asking a NativeAOT program for it is answered with NOT_SUPPORTED at best.
+ */
+static const char *kind_refusal(const struct step *step, enum runtime_kind kind)
+{
+    if (step->kind == STEP_VARIABLE || kind == RUNTIME_KIND_CORECLR)
+        return NULL;
+    if (kind == RUNTIME_KIND_UNKNOWN)
+        return "is only sent to CoreCLR, and this runtime did not say what it is";
+    return "is not supported by NativeAOT programs";
+}
+
+void plan_check_target(struct plan *plan, const struct command_target *target)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+        enum command_id command = plan_command(step);
+        const char *why = kind_refusal(step, target->kind);
+
+        if (step->kind == STEP_RESUME)
+            continue;
+        if (!why && !command_is_known_to(command, target->major))
+            why = "is not known to this version of .NET";
+        if (!why)
+            why = command_deadly(command, target, is_unset(step));
+        if (why)
+            refuse(step, why);
+    }
+}
+
+static size_t old_values_size(const struct plan *plan)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < plan->n_steps; i++)
+        size += plan->steps[i].old_value ? strlen(plan->steps[i].old_value) : 0;
+    return size;
+}
+
+static int set_old_value(struct plan *plan, struct step *step, const char *value)
+{
+    if (step->kind != STEP_VARIABLE || step->old != STEP_OLD_UNKNOWN)
+        return 0;
+    if (!value) {
+        step->old = STEP_OLD_ABSENT;
+        return 0;
+    }
+    if (strlen(value) > PLAN_OLD_VALUES_MAX - old_values_size(plan))
+        return 0;
+    step->old_value = strdup(value);
+    if (!step->old_value)
+        return -ENOMEM;
+    step->old = STEP_OLD_PRESENT;
+    return 0;
+}
+
+int plan_set_old_value(struct plan *plan, const char *name, const char *value)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        if (step->kind == STEP_VARIABLE && strcmp(step->name, name) == 0 &&
+            set_old_value(plan, step, value) != 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int plan_take_old_values(struct plan *plan, const struct attributes *attributes)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+        const char *value = NULL;
+
+        if (step->kind != STEP_VARIABLE ||
+            attributes_variable(attributes, step->name, &value) == ATTRIBUTE_UNKNOWN)
+            continue;
+        if (set_old_value(plan, step, value) != 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+bool plan_needs_target(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct step *step = &plan->steps[i];
+
+        if (step->result == STEP_PENDING &&
+            (step->kind != STEP_VARIABLE || is_unset(step) || step->old != STEP_OLD_PRESENT))
+            return true;
+    }
+    return false;
+}
+
+bool plan_needs_old_values(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct step *step = &plan->steps[i];
+
+        if (step->kind == STEP_VARIABLE && step->result == STEP_PENDING &&
+            step->old == STEP_OLD_UNKNOWN)
+            return true;
+    }
+    return false;
+}
+
+bool plan_has_failed(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct step *step = &plan->steps[i];
+
+        if (step->kind != STEP_RESUME && step->is_required && step->result != STEP_PENDING &&
+            step->result != STEP_OK)
+            return true;
+    }
+    return false;
+}
+
+bool plan_was_sent(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind != STEP_RESUME && plan->steps[i].was_sent)
+            return true;
+    }
+    return false;
+}
+
+struct step *plan_next(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind != STEP_RESUME && plan->steps[i].result == STEP_PENDING)
+            return &plan->steps[i];
+    }
+    return NULL;
+}
+
+static int write_hooks(const struct plan *plan, struct bytes *message)
+{
+    struct bytes paths;
+    int error;
+
+    bytes_init(&paths, 1024 * 1024);
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct step *step = &plan->steps[i];
+
+        if (step->kind != STEP_HOOK || step->result != STEP_PENDING)
+            continue;
+        if (paths.length > 0)
+            bytes_put_u8(&paths, ':');
+        bytes_put_string(&paths, step->name);
+    }
+    error = bytes_finish(&paths);
+    if (error == 0)
+        error = command_write_apply_startup_hook(message, (const char *)paths.data);
+    bytes_deinit(&paths);
+    return error;
+}
+
+int plan_write(const struct plan *plan, const struct step *step, struct bytes *message)
+{
+    switch (step->kind) {
+    case STEP_VARIABLE:
+        return command_write_set_environment(message, step->name, step->value);
+    case STEP_PROFILER:
+        return command_write_startup_profiler(message, step->clsid, step->name);
+    case STEP_HOOK:
+        return write_hooks(plan, message);
+    case STEP_RESUME:
+        break;
+    }
+    return command_write_plain(message, COMMAND_RESUME);
+}
+
+/* All hooks that are still pending go out in one command and share its fate. */
+static bool shares_fate(const struct step *step, const struct step *with)
+{
+    return step == with ||
+           (with->kind == STEP_HOOK && step->kind == STEP_HOOK && step->result == STEP_PENDING);
+}
+
+void plan_sent(struct plan *plan, struct step *step)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (shares_fate(&plan->steps[i], step)) {
+            plan->steps[i].attempts++;
+            plan->steps[i].was_sent = true;
+        }
+    }
+}
+
+void plan_answered(struct plan *plan, struct step *step, enum step_result result, uint32_t hresult,
+                   struct moment now)
+{
+    const struct step with = *step;
+
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *other = &plan->steps[i];
+
+        if (other != step && !shares_fate(other, &with))
+            continue;
+        other->result = result;
+        other->hresult = hresult;
+        other->at = now;
+    }
+}
+
+struct step *plan_next_undo(struct plan *plan)
+{
+    for (size_t i = plan->n_steps; i-- > 0;) {
+        struct step *step = &plan->steps[i];
+
+        if (step->kind == STEP_VARIABLE && step->was_sent && !step->undo_failed &&
+            (step->result == STEP_OK || step->result == STEP_LOST))
+            return step;
+    }
+    return NULL;
+}
+
+bool plan_can_undo(const struct step *step, const struct command_target *target)
+{
+    switch (step->old) {
+    case STEP_OLD_UNKNOWN:
+        return false;
+    case STEP_OLD_ABSENT:
+        return !command_deadly(COMMAND_SET_ENVIRONMENT, target, true);
+    case STEP_OLD_PRESENT:
+        return true;
+    }
+    return false;
+}
+
+int plan_write_undo(const struct step *step, struct bytes *message)
+{
+    assert(step->old != STEP_OLD_UNKNOWN);
+    return command_write_set_environment(message, step->name, step->old_value);
+}
+
+void plan_skip_rest(struct plan *plan, const char *why, struct moment now)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        if (step->kind == STEP_RESUME || step->result != STEP_PENDING)
+            continue;
+        step->result = STEP_SKIPPED;
+        step->why = why;
+        step->at = now;
+    }
+}
+
+/* True when the runtime keeps, or may keep, something of the step. */
+static bool stays(const struct step *step)
+{
+    return step->kind != STEP_RESUME && step->was_sent &&
+           (step->result == STEP_OK || step->result == STEP_LOST);
+}
+
+enum plan_outcome plan_outcome(const struct plan *plan)
+{
+    if (!plan_has_failed(plan))
+        return PLAN_APPLIED;
+    if (!plan_was_sent(plan))
+        return PLAN_FAILED;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (stays(&plan->steps[i]))
+            return PLAN_PARTIAL;
+    }
+    return PLAN_ROLLED_BACK;
+}
+
+const char *step_kind_name(enum step_kind kind)
+{
+    switch (kind) {
+    case STEP_VARIABLE:
+        return "env";
+    case STEP_PROFILER:
+        return "profiler";
+    case STEP_HOOK:
+        return "hook";
+    case STEP_RESUME:
+        return "resume";
+    }
+    return "resume";
+}
+
+const char *step_result_name(enum step_result result)
+{
+    switch (result) {
+    case STEP_PENDING:
+        return "pending";
+    case STEP_OK:
+        return "ok";
+    case STEP_REFUSED:
+        return "refused";
+    case STEP_LOST:
+        return "lost";
+    case STEP_SKIPPED:
+        return "skipped";
+    case STEP_ROLLED_BACK:
+        return "rolled_back";
+    }
+    return "pending";
+}

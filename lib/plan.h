@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What is to be done to one runtime: the steps of its rule in the order in
+ * which they are sent, what became of each, and what is left to take back.
+ *
+ * Order: variables, then profilers in reverse order of wish (measured on 8 to
+ * 11: the last one sent loads first), then all hooks in one command (their
+ * paths joined by ':' run in that order). What cannot be withdrawn comes last.
+ * Resume is not a step of the plan: it is the business of runtime.h, which adds
+ * it to the list for the record.
+ *
+ * A plan knows nothing of connections and clocks; whoever runs it asks what is
+ * next, sends it, and says what came of it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/command.h"
+#include "lib/moment.h"
+#include "lib/util.h"
+
+struct attributes;
+struct bytes;
+struct facts;
+struct guid;
+struct policy_rule;
+
+enum step_kind {
+    STEP_VARIABLE,
+    STEP_PROFILER,
+    STEP_HOOK,
+    STEP_RESUME,
+};
+
+enum step_result {
+    STEP_PENDING,
+    STEP_OK,
+    STEP_REFUSED,     /* by the runtime, or by our own checks before anything was sent */
+    STEP_LOST,        /* sent, and its answer never came */
+    STEP_SKIPPED,     /* not sent, since the plan ended before it, or by `mode: observe` */
+    STEP_ROLLED_BACK, /* was ok, and was taken back */
+};
+
+enum step_old {
+    STEP_OLD_UNKNOWN,
+    STEP_OLD_ABSENT,
+    STEP_OLD_PRESENT,
+};
+
+struct step {
+    enum step_kind kind;
+    enum step_result result;
+    bool is_required;
+    bool was_sent;     /* at least once: the runtime may have taken it */
+    bool undo_failed;  /* taking it back was tried, and it stays */
+    uint32_t hresult;  /* of the last answer */
+    unsigned attempts; /* how often it was sent */
+    struct moment at;  /* when the result was known */
+    const char *why;   /* a constant: why it was refused or skipped without asking; else NULL */
+    const char *name;  /* the variable, or the path; NULL for Resume. The policy's */
+    const char *value; /* of a variable; NULL unsets. Never shown. The policy's */
+    const struct guid *clsid;
+    enum step_old old; /* what the variable was before */
+    char *old_value;
+    unsigned undo_attempts;
+    struct span retry_delay;   /* the last wait before a profiler was sent again */
+    struct moment retry_until; /* MOMENT_NEVER while it was not refused yet */
+};
+
+struct plan {
+    struct step *steps;
+    size_t n_steps;
+    size_t capacity;
+};
+
+enum {
+    /* Bytes of old values that one plan may keep. */
+    PLAN_OLD_VALUES_MAX = 64 * 1024,
+    /* Entries for Resume; with more ports the last one counts on. */
+    PLAN_RESUMES_MAX = 8,
+};
+
+void plan_init(struct plan *plan);
+void plan_deinit(struct plan *plan);
+
+/* Lays out the steps of a rule, all pending. The plan points into the policy. 0 or -ENOMEM. */
+int plan_build(struct plan *plan, const struct policy_rule *rule) MUST_CHECK;
+
+/* Adds a step for Resume and returns it, or the last one when there are enough; NULL when memory is
+ * out and there is none. */
+struct step *plan_add_resume(struct plan *plan);
+
+/*
+ * The checks that need no question to the runtime. Each refuses the steps that
+ * cannot be done, with the reason.
+ */
+
+/* By the files as the process sees them; `facts` answers for every path in plan_files. */
+void plan_check_files(struct plan *plan, const struct facts *facts,
+                      const struct attributes *attributes);
+
+/* By what is known of the runtime: its version, its kind, whether it is held. */
+void plan_check_target(struct plan *plan, const struct command_target *target);
+
+/* Takes old values of the plan's variables out of the environment in `attributes`, as far as it is
+ * known. 0 or -ENOMEM. */
+int plan_take_old_values(struct plan *plan, const struct attributes *attributes) MUST_CHECK;
+
+/* Sets the old value of every step for that variable; `value` NULL says that it was absent. */
+int plan_set_old_value(struct plan *plan, const char *name, const char *value) MUST_CHECK;
+
+/* True when version and kind have to be asked for: there is a hook, a profiler or an unset, or a
+ * variable that only an unset could take back. */
+bool plan_needs_target(const struct plan *plan);
+
+/* True when an old value is not known, so that the runtime has to be asked for its environment. */
+bool plan_needs_old_values(const struct plan *plan);
+
+/* True when a required step was refused, lost or skipped: the plan has failed. */
+bool plan_has_failed(const struct plan *plan);
+
+/* True when anything of it was sent. */
+bool plan_was_sent(const struct plan *plan);
+
+/* The next step to send; for hooks the first one of the one command. NULL when there is none. */
+struct step *plan_next(struct plan *plan);
+
+/* What a step is sent by. */
+enum command_id plan_command(const struct step *step);
+
+/* Writes the message of that step into an empty buffer, with all pending hooks for a hook. 0,
+ * -ENOMEM or an error of wire.h. */
+int plan_write(const struct plan *plan, const struct step *step, struct bytes *message) MUST_CHECK;
+
+/* Counts an attempt: of all pending hooks for a hook. */
+void plan_sent(struct plan *plan, struct step *step);
+
+/* Says what became of the step: of all pending hooks for a hook. */
+void plan_answered(struct plan *plan, struct step *step, enum step_result result, uint32_t hresult,
+                   struct moment now);
+
+/* The last variable that has to be taken back: sent, not refused, not yet tried. NULL when none. */
+struct step *plan_next_undo(struct plan *plan);
+
+/* True when the protocol allows it for that target: an old value is known, and an unset is only
+ * sent where it does not kill. */
+bool plan_can_undo(const struct step *step, const struct command_target *target);
+
+int plan_write_undo(const struct step *step, struct bytes *message) MUST_CHECK;
+
+/* Ends every pending step as skipped. */
+void plan_skip_rest(struct plan *plan, const char *why, struct moment now);
+
+enum plan_outcome {
+    PLAN_APPLIED,     /* every required step is ok */
+    PLAN_FAILED,      /* nothing was sent */
+    PLAN_ROLLED_BACK, /* sent, and all of it withdrawn */
+    PLAN_PARTIAL,     /* something stays, or may */
+};
+
+/* Of a plan that has ended. */
+enum plan_outcome plan_outcome(const struct plan *plan);
+
+const char *step_kind_name(enum step_kind kind);
+const char *step_result_name(enum step_result result);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Processes and users: who they are to the broker, and what is charged to them.
+ * What a runtime or a connection is about is not known here.
+ */
+
+#include <stdlib.h>
+
+#include "lib/broker_core.h"
+
+/* Keeps what stands in for an unknown start time apart from every real one. */
+#define UNIDENTIFIED (UINT64_C(1) << 63)
+
+static int compare_users(const struct user *a, const struct user *b)
+{
+    return a->uid < b->uid ? -1 : a->uid > b->uid;
+}
+
+TREE_GENERATE(user_tree, user, link, compare_users)
+
+static int compare_processes(const struct process *a, const struct process *b)
+{
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    if (a->start_time != b->start_time)
+        return a->start_time < b->start_time ? -1 : 1;
+    return 0;
+}
+
+TREE_GENERATE(process_tree, process, link, compare_processes)
+
+static int compare_ids(const struct process *a, const struct process *b)
+{
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+TREE_GENERATE(process_id_tree, process, by_id, compare_ids)
+
+struct user *user_get(struct broker *broker, uint32_t uid)
+{
+    struct user key = {.uid = uid};
+    struct user *user = RB_FIND(user_tree, &broker->users, &key);
+
+    if (user)
+        return user;
+    user = calloc(1, sizeof *user);
+    if (!user)
+        return NULL;
+    user->uid = uid;
+    user->pace.window = (struct moment){INT64_MIN / 2};
+    RB_INSERT(user_tree, &broker->users, user);
+    return user;
+}
+
+void user_settle(struct broker *broker, struct user *user)
+{
+    if (user->n_connections > 0 || user->n_pending > 0 || user->n_processes > 0)
+        return;
+    RB_REMOVE(user_tree, &broker->users, user);
+    free(user);
+}
+
+struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_time)
+{
+    struct process key = {.pid = pid, .start_time = start_time};
+
+    return RB_FIND(process_tree, &broker->processes, &key);
+}
+
+struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
+                            bool is_identified, uint32_t uid)
+{
+    struct process *process = calloc(1, sizeof *process);
+
+    if (!process)
+        return NULL;
+    process->user = user_get(broker, uid);
+    if (!process->user) {
+        free(process);
+        return NULL;
+    }
+    process->user->n_processes++;
+    process->id = broker_serial(broker);
+    process->pid = pid;
+    process->start_time = is_identified ? start_time : (process->id | UNIDENTIFIED);
+    process->is_identified = is_identified;
+    process->pace.window = (struct moment){INT64_MIN / 2};
+    TAILQ_INIT(&process->runtimes);
+    RB_INSERT(process_tree, &broker->processes, process);
+    RB_INSERT(process_id_tree, &broker->processes_by_id, process);
+    return process;
+}
+
+void process_lose_handle(struct broker *broker, struct process *process)
+{
+    broker->n_held -= process->is_held;
+    process->is_held = false;
+}
+
+void process_settle(struct broker *broker, struct process *process)
+{
+    struct user *user = process->user;
+
+    if (!TAILQ_EMPTY(&process->runtimes))
+        return;
+    process_lose_handle(broker, process);
+    RB_REMOVE(process_tree, &broker->processes, process);
+    RB_REMOVE(process_id_tree, &broker->processes_by_id, process);
+    user->n_processes--;
+    user_settle(broker, user);
+    free(process->cookies);
+    free(process);
+}
+
+bool process_knows_cookie(const struct process *process, const struct guid *cookie)
+{
+    for (size_t i = 0; i < process->n_cookies; i++) {
+        if (guid_compare(&process->cookies[i], cookie) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool process_remember_cookie(struct process *process, const struct guid *cookie)
+{
+    struct guid *cookies;
+
+    if (process_knows_cookie(process, cookie))
+        return true;
+    cookies = realloc(process->cookies, (process->n_cookies + 1) * sizeof *cookies);
+    if (!cookies)
+        return false;
+    process->cookies = cookies;
+    process->cookies[process->n_cookies++] = *cookie;
+    return true;
+}
+
+struct process *process_by_id(struct broker *broker, uint64_t id)
+{
+    struct process key = {.id = id};
+
+    return RB_FIND(process_id_tree, &broker->processes_by_id, &key);
+}
+
+void process_hold(struct broker *broker, struct process *process)
+{
+    struct action *action;
+
+    process->n_holders++;
+    if (process->is_held)
+        return;
+    action = action_add(&broker->actions, ACTION_HOLD_PROCESS);
+    if (!action)
+        return;
+    action->process = process->id;
+    process->is_held = true;
+    broker->n_held++;
+}
+
+void process_release(struct broker *broker, struct process *process)
+{
+    struct action *action;
+
+    if (--process->n_holders > 0 || !process->is_held)
+        return;
+    action = action_add(&broker->actions, ACTION_RELEASE_PROCESS);
+    if (!action)
+        return;
+    action->process = process->id;
+    process_lose_handle(broker, process);
+}
+
+struct moment pace_next(struct pace *pace, struct moment now)
+{
+    if (!moment_is_before(now, moment_after(pace->window, BROKER_PACE_WINDOW))) {
+        pace->window = now;
+        pace->n = 0;
+    }
+    if (pace->n < BROKER_PACE_BURST) {
+        pace->n++;
+        return now;
+    }
+    return moment_after(now, BROKER_PACE_WINDOW);
+}
+
+static void check_user(const struct broker *broker, const struct user *user)
+{
+    const struct connection *connection;
+    const struct runtime *runtime;
+    size_t n_connections = 0, n_silent = 0, n_pending = 0;
+
+    TAILQ_FOREACH(connection, &broker->connections, in_all) {
+        if (connection->user != user)
+            continue;
+        n_connections++;
+        n_silent += connection->state == CONNECTION_SILENT;
+    }
+    TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
+        if (runtime->process && runtime->process->user == user)
+            n_pending += runtime_is_pending(runtime);
+    }
+    MUST(n_connections == user->n_connections && n_silent == user->n_silent);
+    MUST(n_pending == user->n_pending);
+    MUST(n_connections + n_pending + user->n_processes > 0);
+}
+
+void process_check(const struct broker *broker)
+{
+    struct user_tree users = {broker->users.rbh_root};
+    struct process_tree processes = {broker->processes.rbh_root};
+    struct process *process;
+    struct user *user;
+    size_t n_held = 0;
+
+    RB_FOREACH(user, user_tree, &users) {
+        check_user(broker, user);
+    }
+    RB_FOREACH(process, process_tree, &processes) {
+        const struct runtime *runtime;
+        unsigned n_holders = 0;
+
+        n_held += process->is_held;
+
+        MUST(!TAILQ_EMPTY(&process->runtimes));
+        TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+            MUST(runtime->process == process);
+            n_holders += runtime->holds_process;
+        }
+        MUST(n_holders == process->n_holders);
+    }
+    MUST(n_held == broker->n_held);
+}

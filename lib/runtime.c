@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The frame of a runtime's life: its states and lists, its connections, its
+ * record, and which room an event belongs to. What is done in a state is the
+ * business of runtime_decide.c, runtime_apply.c and runtime_resume.c.
+ */
+
+#include "lib/runtime.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/broker_core.h"
+#include "lib/facts.h"
+#include "lib/procfs.h"
+
+const struct policy_defaults *runtime_keys(const struct runtime *runtime)
+{
+    return runtime->rule ? &runtime->rule->keys : &runtime->policy->defaults;
+}
+
+bool runtime_is_pending(const struct runtime *runtime)
+{
+    return runtime->state < RUNTIME_RUNNING;
+}
+
+bool runtime_has_ended(const struct runtime *runtime)
+{
+    return runtime->state == RUNTIME_GONE || runtime->state == RUNTIME_KILLED;
+}
+
+static void join_state(struct runtime *runtime, enum runtime_state state)
+{
+    struct broker *broker = runtime->broker;
+
+    runtime->state = state;
+    TAILQ_INSERT_TAIL(&broker->by_state[state], runtime, in_state);
+    broker->n_by_state[state]++;
+    if (runtime_is_pending(runtime)) {
+        broker->counters.n_pending++;
+        runtime->process->user->n_pending++;
+    }
+}
+
+static void leave_state(struct runtime *runtime)
+{
+    struct broker *broker = runtime->broker;
+
+    TAILQ_REMOVE(&broker->by_state[runtime->state], runtime, in_state);
+    broker->n_by_state[runtime->state]--;
+    if (runtime_is_pending(runtime)) {
+        broker->counters.n_pending--;
+        runtime->process->user->n_pending--;
+    }
+}
+
+static void fill_notice(const struct runtime *runtime, struct notice *notice, struct moment now)
+{
+    notice->at = now;
+    notice->pid = runtime->pid;
+    notice->uid = runtime->uid;
+    notice->has_runtime = true;
+    notice->cookie = runtime->cookie;
+    notice->start_time = runtime->start_time;
+    notice->state = runtime_state_name(runtime->state);
+    notice->outcome = runtime_outcome_name(runtime->outcome);
+}
+
+static void tell_state(struct runtime *runtime, const char *old_state, const char *why,
+                       struct moment now)
+{
+    struct notice notice = {.kind = NOTICE_RUNTIME, .why = why, .old_state = old_state};
+
+    fill_notice(runtime, &notice, now);
+    broker_notice(runtime->broker, &notice, runtime->rule ? runtime->rule->name : NULL,
+                  attributes_text(&runtime->attributes, ATTRIBUTE_EXE));
+}
+
+void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now)
+{
+    struct broker *broker = runtime->broker;
+    struct notice notice = {
+        .kind = NOTICE_STEP,
+        .step = step_kind_name(step->kind),
+        .result = step_result_name(step->result),
+        .is_required = step->is_required,
+        .hresult = step->hresult,
+        .attempts = step->attempts,
+        .why = step->why,
+    };
+
+    broker->counters.steps[step->kind][step->result]++;
+    fill_notice(runtime, &notice, now);
+    broker_notice(broker, &notice, runtime->rule ? runtime->rule->name : NULL, step->name);
+}
+
+void runtime_set_next(struct runtime *runtime, struct moment at)
+{
+    deadline_set(&runtime->broker->deadlines, &runtime->next, at);
+}
+
+void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct moment deadline,
+                       const char *why, struct moment now)
+{
+    const char *old_state = runtime_state_name(runtime->state);
+
+    leave_state(runtime);
+    join_state(runtime, state);
+    runtime_set_next(runtime, deadline);
+    if (state >= RUNTIME_HELD)
+        deadline_stop(&runtime->broker->deadlines, &runtime->end);
+    if (old_state != runtime_state_name(state))
+        tell_state(runtime, old_state, why, now);
+}
+
+struct runtime *runtime_new(struct broker *broker, struct process *process,
+                            struct connection *connection)
+{
+    struct runtime *runtime = calloc(1, sizeof *runtime);
+
+    if (!runtime)
+        return NULL;
+    runtime->broker = broker;
+    runtime->serial = broker_serial(broker);
+    runtime->process = process;
+    runtime->pid = process->pid;
+    runtime->start_time = process->is_identified ? process->start_time : 0;
+    runtime->uid = process->user->uid;
+    runtime->cookie = connection->advertise.cookie;
+    runtime->claimed_pid = connection->advertise.pid;
+    runtime->listener = connection->listener;
+    attributes_init(&runtime->attributes);
+    runtime->policy = policy_ref(broker->policy);
+    runtime->why = "";
+    runtime->connected_at = connection->advertised_at;
+    runtime->resumed_at = MOMENT_NEVER;
+    runtime->ended_at = MOMENT_NEVER;
+    runtime->deadline_length = runtime->policy->defaults.deadline;
+    runtime->retry_at = MOMENT_NEVER;
+    runtime->hold_until = MOMENT_NEVER;
+    runtime->slot = RUNTIME_NO_SLOT;
+    runtime->n_suspending = -1;
+    plan_init(&runtime->plan);
+    TAILQ_INIT(&runtime->connections);
+    deadline_init(&runtime->end, DEADLINE_RUNTIME_END);
+    deadline_init(&runtime->next, DEADLINE_RUNTIME_NEXT);
+    deadline_init(&runtime->alive, DEADLINE_RUNTIME_ALIVE);
+    TAILQ_INSERT_TAIL(&broker->runtimes, runtime, in_order);
+    TAILQ_INSERT_TAIL(&process->runtimes, runtime, in_process);
+    identify_register(runtime);
+    join_state(runtime, RUNTIME_DECIDING);
+    deadline_set(&broker->deadlines, &runtime->end,
+                 moment_after(runtime->connected_at, runtime->deadline_length));
+    broker->counters.n_seen++;
+    TAILQ_INSERT_TAIL(&runtime->connections, connection, in_runtime);
+    runtime->n_connections = 1;
+    connection->runtime = runtime;
+    connection_set_state(connection, CONNECTION_IDLE, MOMENT_NEVER);
+    return runtime;
+}
+
+static void leave_process(struct runtime *runtime)
+{
+    struct process *process = runtime->process;
+
+    if (!process)
+        return;
+    if (runtime->holds_process)
+        process_release(runtime->broker, process);
+    runtime->holds_process = false;
+    runtime->process = NULL;
+    TAILQ_REMOVE(&process->runtimes, runtime, in_process);
+    process_settle(runtime->broker, process);
+}
+
+void runtime_free(struct runtime *runtime)
+{
+    struct broker *broker = runtime->broker;
+
+    assert(TAILQ_EMPTY(&runtime->connections));
+    broker_forget_question(broker, runtime->question);
+    leave_state(runtime);
+    leave_process(runtime);
+    identify_unregister(runtime);
+    TAILQ_REMOVE(&broker->runtimes, runtime, in_order);
+    deadline_stop(&broker->deadlines, &runtime->end);
+    deadline_stop(&broker->deadlines, &runtime->next);
+    deadline_stop(&broker->deadlines, &runtime->alive);
+    match_decision_deinit(&runtime->decision);
+    attributes_deinit(&runtime->attributes);
+    plan_deinit(&runtime->plan);
+    policy_unref(runtime->policy);
+    free(runtime->version);
+    free(runtime->rid);
+    free(runtime->entry_assembly);
+    free(runtime->other_ports);
+    free(runtime);
+}
+
+bool runtime_mark(struct runtime *runtime, enum record_phase phase)
+{
+    struct record record = {
+        .phase = phase,
+        .pid = runtime->pid,
+        .start_time = runtime->start_time,
+        .cookie = runtime->cookie,
+    };
+
+    if (runtime->slot == RUNTIME_NO_SLOT)
+        runtime->slot = broker_take_slot(runtime->broker);
+    return runtime->slot != RUNTIME_NO_SLOT && broker_mark(runtime->broker, runtime->slot, &record);
+}
+
+static void free_slot(struct runtime *runtime)
+{
+    static const struct record nothing = {.phase = RECORD_NONE};
+
+    if (runtime->slot == RUNTIME_NO_SLOT)
+        return;
+    /* A slot that cannot be freed now says something true about a dead process, and is freed by
+     * the next daemon. */
+    if (broker_mark(runtime->broker, runtime->slot, &nothing))
+        runtime->slot = RUNTIME_NO_SLOT;
+}
+
+static void forget_history(struct broker *broker)
+{
+    struct policy_limits *limits = &broker->policy->limits;
+
+    while (broker->n_by_state[RUNTIME_GONE] + broker->n_by_state[RUNTIME_KILLED] >
+           limits->history_records) {
+        struct runtime *oldest = TAILQ_FIRST(&broker->by_state[RUNTIME_GONE]);
+
+        if (!oldest)
+            oldest = TAILQ_FIRST(&broker->by_state[RUNTIME_KILLED]);
+        /* A killed process whose end was not reported yet still has connections. */
+        if (oldest->process)
+            return;
+        runtime_free(oldest);
+    }
+}
+
+/* It ended before it was resumed: what became of its plan. */
+static void end_plan(struct runtime *runtime, const char *why, struct moment now)
+{
+    plan_skip_rest(&runtime->plan, "the process ended before it", now);
+    if (runtime->outcome == OUTCOME_NONE && !runtime->rule)
+        runtime->outcome = OUTCOME_UNKNOWN;
+    else if (runtime->outcome == OUTCOME_NONE)
+        runtime->outcome = plan_was_sent(&runtime->plan) ? OUTCOME_PARTIAL : OUTCOME_FAILED;
+    runtime->why = why;
+}
+
+void runtime_end(struct runtime *runtime, const char *why, struct moment now)
+{
+    struct broker *broker = runtime->broker;
+    enum runtime_state state = runtime->state == RUNTIME_KILLED ? RUNTIME_KILLED : RUNTIME_GONE;
+
+    if (!runtime->process)
+        return;
+    runtime->question = broker_forget_question(broker, runtime->question);
+    if (runtime->state < RUNTIME_RESUMING)
+        end_plan(runtime, why, now);
+    deadline_stop(&broker->deadlines, &runtime->alive);
+    runtime->blocked = BLOCKED_NOT;
+    runtime->ended_at = now;
+    runtime->busy = NULL;
+    runtime->flight = FLIGHT_NONE;
+    runtime_set_state(runtime, state, moment_after(now, broker->policy->limits.history_age), why,
+                      now);
+    while (!TAILQ_EMPTY(&runtime->connections))
+        connection_close(TAILQ_FIRST(&runtime->connections), now);
+    free_slot(runtime);
+    leave_process(runtime);
+    forget_history(broker);
+}
+
+struct connection *runtime_free_connection(const struct runtime *runtime)
+{
+    struct connection *connection;
+
+    TAILQ_FOREACH(connection, &runtime->connections, in_runtime) {
+        if (connection->state == CONNECTION_IDLE)
+            return connection;
+    }
+    return NULL;
+}
+
+bool runtime_send(struct runtime *runtime, struct connection *connection,
+                  enum runtime_flight flight, enum command_id command, struct bytes *message,
+                  struct moment deadline, struct moment now)
+{
+    assert(!runtime->busy && connection->state == CONNECTION_IDLE);
+    if (!connection_send(connection, command, message)) {
+        broker_out_of_memory(runtime->broker, now);
+        runtime_set_next(runtime, moment_after(now, BROKER_MEMORY_RETRY));
+        return false;
+    }
+    connection_set_state(connection, CONNECTION_BUSY, MOMENT_NEVER);
+    runtime->busy = connection;
+    runtime->flight = flight;
+    runtime_set_next(runtime, deadline);
+    return true;
+}
+
+static bool is_resume(enum runtime_flight flight)
+{
+    return flight == FLIGHT_RESUME || flight == FLIGHT_RESUME_AGAIN;
+}
+
+bool runtime_flies_resume(const struct runtime *runtime)
+{
+    return is_resume(runtime->flight);
+}
+
+void runtime_lose_flight(struct runtime *runtime, struct moment now)
+{
+    assert(runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime));
+    connection_close(runtime->busy, now);
+}
+
+void runtime_attach(struct runtime *runtime, struct connection *connection, struct moment now)
+{
+    if (runtime->n_connections >= RUNTIME_CONNECTIONS_MAX) {
+        broker_peer_error(runtime->broker, PEER_OVER_LIMIT, &connection->peer, runtime,
+                          "it has more connections than any runtime has ports", now);
+        connection_be_nameless(connection, &runtime->process->pace, CONNECTION_LEAVING, now);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&runtime->connections, connection, in_runtime);
+    runtime->n_connections++;
+    connection->runtime = runtime;
+    connection_set_state(connection, CONNECTION_IDLE, MOMENT_NEVER);
+    deadline_stop(&runtime->broker->deadlines, &runtime->alive);
+    runtime->n_alive_looks = 0;
+    runtime_advance(runtime, now);
+}
+
+void runtime_watch_alive(struct runtime *runtime, struct moment now)
+{
+    static const int64_t waits_ms[] = {50, 1000, 5000, 30000, 60000};
+    size_t n = runtime->n_alive_looks;
+
+    if (runtime->n_connections > 0 || runtime->process->is_held)
+        return;
+    if (n >= ARRAY_LENGTH(waits_ms))
+        n = ARRAY_LENGTH(waits_ms) - 1;
+    runtime->n_alive_looks++;
+    deadline_set(&runtime->broker->deadlines, &runtime->alive,
+                 moment_after(now, span_from_ms(waits_ms[n])));
+}
+
+void runtime_hold_process(struct runtime *runtime)
+{
+    if (runtime->holds_process)
+        return;
+    runtime->holds_process = true;
+    process_hold(runtime->broker, runtime->process);
+}
+
+void runtime_release_process(struct runtime *runtime, struct moment now)
+{
+    if (!runtime->holds_process)
+        return;
+    runtime->holds_process = false;
+    process_release(runtime->broker, runtime->process);
+    runtime_watch_alive(runtime, now);
+}
+
+void runtime_detached(struct runtime *runtime, struct connection *connection, bool was_answered,
+                      struct moment now)
+{
+    bool was_busy = runtime->busy == connection;
+    enum runtime_flight flight = runtime->flight;
+
+    if (was_busy) {
+        runtime->busy = NULL;
+        runtime->flight = FLIGHT_NONE;
+    }
+    if (runtime_has_ended(runtime))
+        return;
+    /* The next one may be that port again, or another: the count of Resumes begins anew. */
+    if (!was_answered) {
+        runtime->n_ports = 0;
+        runtime->has_lost_count = true;
+    }
+    runtime->n_alive_looks = 0;
+    runtime_watch_alive(runtime, now);
+    if (was_busy && is_resume(flight))
+        resume_lost(runtime, now);
+    else if (was_busy && flight != FLIGHT_NONE)
+        apply_lost(runtime, now);
+    else if (was_busy)
+        runtime_advance(runtime, now);
+}
+
+void runtime_answered(struct runtime *runtime, struct connection *connection, struct moment now)
+{
+    enum runtime_flight flight = runtime->flight;
+
+    assert(runtime->busy == connection);
+    runtime->flight = FLIGHT_NONE;
+    runtime->blocked = BLOCKED_NOT;
+    runtime_set_next(runtime, MOMENT_NEVER);
+    if (is_resume(flight))
+        resume_answered(runtime, connection, flight, now);
+    else
+        apply_answered(runtime, connection, now);
+}
+
+static bool is_dead(const struct runtime *runtime, const struct facts *facts)
+{
+    struct procfs_stat stat;
+
+    if (facts->stat.error == ENOENT || facts->stat.error == ESRCH)
+        return true;
+    if (facts->stat.error != 0 || !procfs_read_stat(facts->stat.data, facts->stat.length, &stat))
+        return false;
+    return stat.state == 'Z' || stat.state == 'X' ||
+           (runtime->start_time != 0 && stat.start_time != runtime->start_time);
+}
+
+void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struct facts *facts,
+                   struct moment now)
+{
+    switch (purpose) {
+    case QUESTION_PLAN:
+    case QUESTION_SOCKETS:
+        decide_facts(runtime, purpose, facts, now);
+        return;
+    case QUESTION_PORTS:
+    case QUESTION_LOOK:
+        resume_facts(runtime, purpose, facts, now);
+        return;
+    case QUESTION_KILL:
+        kill_facts(runtime, facts, now);
+        return;
+    case QUESTION_ALIVE:
+        if (runtime->n_connections > 0)
+            return;
+        /* What cannot be identified cannot be told from its successor either. */
+        if (is_dead(runtime, facts) || !runtime->process->is_identified)
+            runtime_end(runtime, "its process ended", now);
+        else
+            runtime_watch_alive(runtime, now);
+        return;
+    case QUESTION_IDENTITY:
+        return;
+    }
+}
+
+static void look_alive(struct runtime *runtime, struct moment now)
+{
+    if (runtime->question ||
+        !broker_ask(runtime->broker, QUESTION_ALIVE, NULL, runtime, FACTS_STAT, NULL, 0))
+        runtime_watch_alive(runtime, now);
+}
+
+static void state_deadline(struct runtime *runtime, struct moment now)
+{
+    switch (runtime->state) {
+    case RUNTIME_ASKING:
+    case RUNTIME_APPLYING:
+    case RUNTIME_WITHDRAWING:
+    case RUNTIME_HELD:
+    case RUNTIME_KILLING:
+        apply_deadline(runtime, now);
+        return;
+    case RUNTIME_RESUMING:
+    case RUNTIME_SETTLING:
+    case RUNTIME_RUNNING:
+        resume_deadline(runtime, now);
+        return;
+    case RUNTIME_GONE:
+    case RUNTIME_KILLED:
+        runtime_free(runtime);
+        return;
+    case RUNTIME_DECIDING:
+        return;
+    }
+}
+
+void runtime_deadline(struct runtime *runtime, enum deadline_kind kind, struct moment now)
+{
+    switch (kind) {
+    case DEADLINE_RUNTIME_END:
+        runtime->broker->counters.n_deadlines++;
+        apply_stop(runtime, "its deadline came", false, now);
+        return;
+    case DEADLINE_RUNTIME_NEXT:
+        state_deadline(runtime, now);
+        return;
+    case DEADLINE_RUNTIME_ALIVE:
+        look_alive(runtime, now);
+        return;
+    case DEADLINE_CONNECTION:
+        return;
+    }
+}
+
+void runtime_advance(struct runtime *runtime, struct moment now)
+{
+    if (runtime->busy)
+        return;
+    switch (runtime->state) {
+    case RUNTIME_ASKING:
+    case RUNTIME_APPLYING:
+    case RUNTIME_WITHDRAWING:
+        apply_advance(runtime, now);
+        return;
+    case RUNTIME_RESUMING:
+    case RUNTIME_SETTLING:
+    case RUNTIME_RUNNING:
+        resume_advance(runtime, now);
+        return;
+    case RUNTIME_DECIDING:
+    case RUNTIME_HELD:
+    case RUNTIME_KILLING:
+    case RUNTIME_GONE:
+    case RUNTIME_KILLED:
+        return;
+    }
+}
+
+const char *runtime_state_name(enum runtime_state state)
+{
+    switch (state) {
+    case RUNTIME_DECIDING:
+    case RUNTIME_ASKING:
+        return "known";
+    case RUNTIME_APPLYING:
+    case RUNTIME_WITHDRAWING:
+        return "applying";
+    case RUNTIME_HELD:
+    case RUNTIME_KILLING:
+        return "held";
+    case RUNTIME_RESUMING:
+    case RUNTIME_SETTLING:
+        return "resuming";
+    case RUNTIME_RUNNING:
+        return "running";
+    case RUNTIME_GONE:
+        return "gone";
+    case RUNTIME_KILLED:
+        return "killed";
+    }
+    return "known";
+}
+
+const char *runtime_outcome_name(enum runtime_outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_NONE:
+        return NULL;
+    case OUTCOME_UNTOUCHED:
+        return "untouched";
+    case OUTCOME_APPLIED:
+        return "applied";
+    case OUTCOME_PARTIAL:
+        return "partial";
+    case OUTCOME_ROLLED_BACK:
+        return "rolled_back";
+    case OUTCOME_FAILED:
+        return "failed";
+    case OUTCOME_LATE:
+        return "late";
+    case OUTCOME_UNKNOWN:
+        return "unknown";
+    }
+    return NULL;
+}
+
+const char *runtime_blocked_name(enum runtime_blocked blocked)
+{
+    switch (blocked) {
+    case BLOCKED_NOT:
+        return NULL;
+    case BLOCKED_STOPPED:
+        return "stopped";
+    case BLOCKED_TRACED:
+        return "traced";
+    case BLOCKED_FROZEN:
+        return "frozen";
+    case BLOCKED_SERVER_BUSY:
+        return "server_busy";
+    case BLOCKED_OTHER_PORT:
+        return "other_port";
+    }
+    return NULL;
+}

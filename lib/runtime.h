@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One runtime: a .NET runtime in one process, by its cookie, from its first
+ * advertise to its end.
+ *
+ * | state       | shown as | waits for                              | deadline             |
+ * |-------------|----------|----------------------------------------|----------------------|
+ * | DECIDING    | known    | facts about its process                | the rule's           |
+ * | ASKING      | known    | answers of the runtime to questions    | the rule's, less the |
+ * |             |          |                                        | time for taking back |
+ * | APPLYING    | applying | answers to steps, free connections     | likewise             |
+ * | WITHDRAWING | applying | answers to what takes steps back       | the rule's           |
+ * | HELD        | held     | an operator                            | the end of the hold  |
+ * | KILLING     | held     | facts, right before SIGKILL            | the command time-out |
+ * | RESUMING    | resuming | Resume: a connection, then its answer  | none but the next    |
+ * |             |          |                                        | look at what blocks  |
+ * | SETTLING    | resuming | the process to show that it runs       | the next look        |
+ * | RUNNING     | running  | nothing: we owe it nothing             | none                 |
+ * | GONE        | gone     | to be forgotten                        | limits.history.age   |
+ * | KILLED      | killed   | likewise                               | likewise             |
+ *
+ * The rule's deadline is a timer of its own that no change of state stops but
+ * the one to a hold, a kill or Resume and what is after them. A Resume, once written, is waited
+ * for without limit.
+ *
+ * The bodies below are open so that answers can be written from them; nobody
+ * but the rooms of the broker changes them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/attributes.h"
+#include "lib/command.h"
+#include "lib/deadline.h"
+#include "lib/guid.h"
+#include "lib/match.h"
+#include "lib/moment.h"
+#include "lib/picture.h"
+#include "lib/plan.h"
+#include "lib/tree.h"
+
+struct broker;
+struct connection;
+struct policy;
+struct policy_rule;
+struct process;
+struct question;
+
+enum runtime_state {
+    RUNTIME_DECIDING,
+    RUNTIME_ASKING,
+    RUNTIME_APPLYING,
+    RUNTIME_WITHDRAWING,
+    RUNTIME_HELD,
+    RUNTIME_KILLING,
+    RUNTIME_RESUMING,
+    RUNTIME_SETTLING,
+    RUNTIME_RUNNING,
+    RUNTIME_GONE,
+    RUNTIME_KILLED,
+};
+
+enum { RUNTIME_STATES = RUNTIME_KILLED + 1 };
+
+enum runtime_outcome {
+    OUTCOME_NONE, /* not decided yet */
+    OUTCOME_UNTOUCHED,
+    OUTCOME_APPLIED,
+    OUTCOME_PARTIAL,
+    OUTCOME_ROLLED_BACK,
+    OUTCOME_FAILED,
+    OUTCOME_LATE,
+    OUTCOME_UNKNOWN,
+};
+
+/* Why a Resume of ours does not make it run. */
+enum runtime_blocked {
+    BLOCKED_NOT,
+    BLOCKED_STOPPED,     /* by a signal */
+    BLOCKED_TRACED,      /* by a debugger */
+    BLOCKED_FROZEN,      /* its cgroup is frozen */
+    BLOCKED_SERVER_BUSY, /* its server thread is stuck with somebody else */
+    BLOCKED_OTHER_PORT,  /* a port that is not ours waits for its own Resume */
+};
+
+/* What the message in flight is. */
+enum runtime_flight {
+    FLIGHT_NONE,
+    FLIGHT_QUESTION,
+    FLIGHT_STEP,
+    FLIGHT_UNDO,
+    FLIGHT_RESUME,
+    FLIGHT_RESUME_AGAIN, /* one more than the count of ports asks for */
+};
+
+/* The questions to a runtime, in the order in which they are asked. */
+enum runtime_ask {
+    ASK_KIND,
+    ASK_INFO_3,
+    ASK_INFO_2,
+    ASK_INFO,
+    ASK_ENVIRONMENT,
+    ASK_NOTHING,
+};
+
+enum {
+    /* Listeners that are counted one by one; further ones share the last place. */
+    RUNTIME_PORTS_MAX = 8,
+    /* More than any runtime has ports; further ones are let go. */
+    RUNTIME_CONNECTIONS_MAX = 32,
+    /* Bytes of arguments that are kept for showing them. */
+    RUNTIME_ARGUMENTS_MAX = 4096,
+    RUNTIME_NO_SLOT = UINT32_MAX,
+};
+
+struct runtime_port {
+    uint32_t listener;
+    uint32_t n_resumed; /* Resumes answered there since the count began */
+};
+
+TAILQ_HEAD(connection_list, connection);
+
+struct runtime {
+    struct broker *broker;
+    RB_ENTRY(runtime) by_cookie;     /* cookie, then serial */
+    TAILQ_ENTRY(runtime) in_order;   /* all runtimes */
+    TAILQ_ENTRY(runtime) in_state;   /* those of the same state */
+    TAILQ_ENTRY(runtime) in_process; /* while it is not gone */
+    uint64_t serial;
+    struct process *process; /* NULL when it is gone */
+    bool holds_process;      /* it needs the handle of its process */
+    int32_t pid;
+    uint64_t start_time;
+    uint32_t uid;
+    struct guid cookie;
+    uint64_t claimed_pid;
+    uint32_t listener; /* it first came in by */
+    struct attributes attributes;
+    struct policy *policy; /* that decided, with a reference */
+    const struct policy_rule *rule;
+    struct match_decision decision;
+    struct span deadline_length; /* what its deadline was, for showing it */
+
+    enum runtime_state state;
+    enum runtime_outcome outcome;
+    const char *why; /* a constant: why this outcome or state; "" for nothing to say */
+    enum runtime_blocked blocked;
+    struct moment connected_at;
+    struct moment resumed_at; /* MOMENT_NEVER while it is not */
+    struct moment ended_at;   /* likewise */
+
+    struct plan plan;
+    struct command_target target;
+    char *version; /* as the runtime says it; NULL while it was not asked */
+    char *rid;
+    char *entry_assembly;
+    enum runtime_ask ask;
+    unsigned n_asked;  /* how often the present question was sent */
+    struct step *step; /* in flight, or waiting to be sent again */
+    struct moment retry_at;
+    bool is_begun; /* its record says that the plan was begun */
+    bool is_marked_resumed;
+    uint32_t slot;            /* of its record; RUNTIME_NO_SLOT */
+    struct moment hold_until; /* an operator wants it held until then; MOMENT_NEVER: no wish */
+    bool is_hold_wished;
+
+    struct connection_list connections; /* in the order in which they came */
+    size_t n_connections;
+    struct connection *busy; /* the one with a message in flight, or answered and not yet ended */
+    enum runtime_flight flight;
+    struct runtime_port ports[RUNTIME_PORTS_MAX];
+    size_t n_ports;
+    uint64_t n_resumes_answered;
+    bool has_lost_count; /* the count of Resumes began anew at least once */
+    int n_suspending;    /* ports in its own list that suspend; -1 when that is not known */
+    bool has_default_port_suspend;
+    bool was_asked_for_ports;
+    char *other_ports; /* in its own list and not ours, joined by ';'; NULL when none or unknown */
+
+    struct deadline end;   /* the rule's deadline */
+    struct deadline next;  /* the state's */
+    struct deadline alive; /* without connections: look whether the process lives */
+    unsigned n_looks;
+    unsigned n_settle_looks; /* since the last Resume that the count asked for */
+    unsigned n_alive_looks;
+    struct question *question; /* asked about it, not yet answered */
+};
+
+const char *runtime_state_name(enum runtime_state state);       /* as shown */
+const char *runtime_outcome_name(enum runtime_outcome outcome); /* NULL for OUTCOME_NONE */
+const char *runtime_blocked_name(enum runtime_blocked blocked); /* NULL for BLOCKED_NOT */
+
+/* True before its last Resume was answered. */
+bool runtime_is_pending(const struct runtime *runtime);
+
+/* True when it is gone or killed. */
+bool runtime_has_ended(const struct runtime *runtime);

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Which rule a runtime gets, and whether a plan may still be applied to it: a
+ * runtime that is already running, or of which we cannot tell, gets Resume and
+ * nothing else.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/broker_core.h"
+#include "lib/facts.h"
+#include "lib/portspec.h"
+
+static int compare_memories(const struct memory *a, const struct memory *b)
+{
+    if (a->record.pid != b->record.pid)
+        return a->record.pid < b->record.pid ? -1 : 1;
+    if (a->record.start_time != b->record.start_time)
+        return a->record.start_time < b->record.start_time ? -1 : 1;
+    return guid_compare(&a->record.cookie, &b->record.cookie);
+}
+
+TREE_GENERATE(memory_tree, memory, link, compare_memories)
+
+bool decide_remember(struct broker *broker, struct memory *memory)
+{
+    return RB_INSERT(memory_tree, &broker->memories, memory) == NULL;
+}
+
+struct memory *decide_forget_any(struct broker *broker)
+{
+    struct memory *memory = RB_ROOT(&broker->memories);
+
+    if (memory)
+        RB_REMOVE(memory_tree, &broker->memories, memory);
+    return memory;
+}
+
+/* What an earlier daemon wrote down about it; NULL when nothing. Memories of the dead are harmless:
+ * nobody else has their pid, start time and cookie. */
+static struct memory *recall(struct runtime *runtime)
+{
+    struct memory key = {.record = {.pid = runtime->pid,
+                                    .start_time = runtime->start_time,
+                                    .cookie = runtime->cookie}};
+
+    return RB_FIND(memory_tree, &runtime->broker->memories, &key);
+}
+
+/* What the records say about it; OUTCOME_NONE when they say nothing. Its slot becomes its own. */
+static enum runtime_outcome outcome_by_record(struct runtime *runtime, const char **ret_why)
+{
+    struct memory *memory = recall(runtime);
+    enum record_phase phase;
+
+    if (!memory)
+        return OUTCOME_NONE;
+    phase = memory->record.phase;
+    runtime->slot = memory->slot;
+    runtime->is_begun = true;
+    RB_REMOVE(memory_tree, &runtime->broker->memories, memory);
+    free(memory);
+    if (phase == RECORD_RESUMED) {
+        *ret_why = "it was resumed before the daemon was started anew";
+        return OUTCOME_LATE;
+    }
+    *ret_why = "the daemon ended in the middle of its plan, and what was applied is not known";
+    return OUTCOME_UNKNOWN;
+}
+
+static bool is_older_than_daemon(const struct runtime *runtime, const struct facts *facts,
+                                 struct moment now)
+{
+    return facts->age.us < 0 || facts->age.us > moment_between(runtime->broker->started_at, now).us;
+}
+
+/* Over a limit of runtimes that are not yet resumed; this one is counted already. */
+static const char *limit_problem(const struct runtime *runtime)
+{
+    const struct policy_limits *limits = &runtime->broker->policy->limits;
+
+    if (runtime->broker->counters.n_pending > limits->runtimes)
+        return "more runtimes wait than limits.runtimes";
+    if (runtime->process->user->n_pending > limits->runtimes_per_user)
+        return "more runtimes of its user wait than limits.runtimes_per_user";
+    return NULL;
+}
+
+/* Why nothing may be applied to it whatever its rule says; NULL when nothing stands against it. */
+static const char *trust_problem(const struct runtime *runtime, const struct facts *facts,
+                                 struct moment now)
+{
+    switch (runtime->broker->trust) {
+    case BROKER_TRUSTS_RECORDS:
+        return limit_problem(runtime);
+    case BROKER_DISTRUSTS_RECORDS:
+        if (is_older_than_daemon(runtime, facts, now))
+            return "it is older than the daemon, whose records are damaged or were lost";
+        return limit_problem(runtime);
+    case BROKER_HAS_NO_RECORDS:
+        return "no record of it can be kept";
+    }
+    return NULL;
+}
+
+static void observe(struct runtime *runtime, struct moment now)
+{
+    plan_skip_rest(&runtime->plan, "its rule only observes", now);
+    resume_begin(runtime, OUTCOME_UNTOUCHED, "its rule only observes", now);
+}
+
+/* Everything that has to be known before the first command, in one question. */
+static bool ask_plan_facts(struct runtime *runtime)
+{
+    const struct plan *plan = &runtime->plan;
+    const char **files = calloc(plan->n_steps + 1, sizeof *files);
+    size_t n_files = 0;
+    bool is_asked;
+
+    if (!files)
+        return false;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind != STEP_VARIABLE)
+            files[n_files++] = plan->steps[i].name;
+    }
+    is_asked =
+        broker_ask(runtime->broker, QUESTION_PLAN, NULL, runtime,
+                   FACTS_STAT | FACTS_THREADS | FACTS_ENVIRON | (n_files > 0 ? FACTS_FILES : 0),
+                   files, n_files);
+    free(files);
+    return is_asked;
+}
+
+static void be_out_of_memory(struct runtime *runtime, struct moment now)
+{
+    broker_out_of_memory(runtime->broker, now);
+    apply_fail(runtime, "memory ran out", now);
+}
+
+static void take_rule(struct runtime *runtime, struct moment now)
+{
+    const struct policy_rule *rule = runtime->rule;
+
+    runtime->deadline_length = rule->keys.deadline;
+    deadline_set(&runtime->broker->deadlines, &runtime->end,
+                 moment_after(runtime->connected_at, runtime->deadline_length));
+    broker_count_match(runtime->broker, runtime->policy, rule, now);
+}
+
+static void decide_by_policy(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    const struct policy_rule *rule;
+    const char *problem;
+
+    if (match_decide(runtime->policy, &runtime->attributes, &runtime->decision) != 0) {
+        broker_out_of_memory(runtime->broker, now);
+        resume_begin(runtime, OUTCOME_UNKNOWN, "memory ran out", now);
+        return;
+    }
+    rule = runtime->rule = runtime->decision.rule;
+    if (!rule) {
+        resume_begin(runtime, OUTCOME_UNTOUCHED, "no rule matches", now);
+        return;
+    }
+    take_rule(runtime, now);
+    if (rule->ignore) {
+        resume_begin(runtime, OUTCOME_UNTOUCHED,
+                     runtime->decision.by_unknown
+                         ? "its rule ignores it, since a selector could not be read"
+                         : "its rule ignores it",
+                     now);
+        return;
+    }
+    if (!policy_rule_has_plan(rule)) {
+        resume_begin(runtime, OUTCOME_UNTOUCHED, "its rule has nothing to apply", now);
+        return;
+    }
+    if (plan_build(&runtime->plan, rule) != 0) {
+        be_out_of_memory(runtime, now);
+        return;
+    }
+    problem = trust_problem(runtime, facts, now);
+    if (rule->mode == POLICY_OBSERVE) {
+        observe(runtime, now);
+    } else if (problem) {
+        plan_skip_rest(&runtime->plan, problem, now);
+        resume_begin(runtime, OUTCOME_UNKNOWN, problem, now);
+    } else {
+        if (facts->has_handle)
+            runtime_hold_process(runtime);
+        if (!ask_plan_facts(runtime))
+            be_out_of_memory(runtime, now);
+    }
+}
+
+/* Whoever comes to a daemon that goes and keeps is the next daemon's. */
+static void decide_while_stopping(struct runtime *runtime, struct moment now)
+{
+    if (runtime->broker->stop == BROKER_STOP_RESUME)
+        resume_begin(runtime, OUTCOME_UNTOUCHED, "the daemon is stopping", now);
+}
+
+void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
+                    struct moment now)
+{
+    const struct listener *listener = broker_listener(runtime->broker, runtime->listener);
+    const char *why = claim_problem;
+    enum runtime_outcome outcome = OUTCOME_UNKNOWN;
+
+    if (listener &&
+        attributes_set(&runtime->attributes, ATTRIBUTE_PORT, "the socket", listener->name) != 0)
+        broker_out_of_memory(runtime->broker, now);
+    if (facts && facts->environ.error == 0)
+        decide_ports(runtime, &runtime->attributes);
+    if (!why)
+        outcome = outcome_by_record(runtime, &why);
+    if (runtime->broker->is_stopping)
+        decide_while_stopping(runtime, now);
+    else if (why)
+        resume_begin(runtime, outcome, why, now);
+    else
+        decide_by_policy(runtime, facts, now);
+    attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
+}
+
+/*
+ * Either prefix is read, DOTNET_ first, as the runtime does: the other one is
+ * used where the first is not set or empty.
+ */
+static enum attribute_state port_list(const struct attributes *attributes, const char **ret_value)
+{
+    enum attribute_state state =
+        attributes_variable(attributes, "DOTNET_DiagnosticPorts", ret_value);
+
+    if (state == ATTRIBUTE_PRESENT && **ret_value != '\0')
+        return state;
+    if (state == ATTRIBUTE_UNKNOWN)
+        return state;
+    return attributes_variable(attributes, "COMPlus_DiagnosticPorts", ret_value);
+}
+
+static bool is_ours(const struct broker *broker, const struct portspec_entry *entry)
+{
+    const struct listener *listener;
+
+    SLIST_FOREACH(listener, &broker->listeners, link) {
+        if (strlen(listener->path) == entry->path_length &&
+            memcmp(listener->path, entry->path, entry->path_length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void take_other_ports(struct runtime *runtime, const struct portspec *portspec)
+{
+    struct bytes ports;
+
+    bytes_init(&ports, BROKER_TEXT_MAX);
+    for (size_t i = 0; i < portspec->n_entries; i++) {
+        const struct portspec_entry *entry = &portspec->entries[i];
+
+        if (entry->listens || entry->is_too_long || !entry->suspends ||
+            is_ours(runtime->broker, entry))
+            continue;
+        if (ports.length > 0)
+            bytes_put_u8(&ports, ';');
+        bytes_put_run(&ports, entry->path, entry->path_length);
+    }
+    free(runtime->other_ports);
+    runtime->other_ports = NULL;
+    if (ports.length > 0 && (ports.error == 0 || ports.error == -EMSGSIZE)) {
+        ports.error = 0;
+        if (bytes_finish(&ports) == 0)
+            runtime->other_ports = (char *)bytes_take(&ports);
+    }
+    bytes_deinit(&ports);
+}
+
+/* The runtime reads the number as hexadecimal. */
+static bool suspends_default_port(const struct attributes *attributes)
+{
+    static const char *const names[] = {"DOTNET_DefaultDiagnosticPortSuspend",
+                                        "COMPlus_DefaultDiagnosticPortSuspend"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const char *value = NULL;
+
+        if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT &&
+            strtoul(value, NULL, 16) > 0)
+            return true;
+    }
+    return false;
+}
+
+void decide_ports(struct runtime *runtime, const struct attributes *attributes)
+{
+    struct portspec portspec;
+    const char *value = NULL;
+    int n_suspending = 0;
+
+    if (port_list(attributes, &value) != ATTRIBUTE_PRESENT)
+        return;
+    portspec_read(value, &portspec);
+    for (size_t i = 0; i < portspec.n_entries; i++) {
+        const struct portspec_entry *entry = &portspec.entries[i];
+
+        n_suspending += entry->suspends && !entry->listens && !entry->is_too_long;
+    }
+    runtime->n_suspending = portspec.is_cut ? -1 : n_suspending;
+    runtime->has_default_port_suspend = suspends_default_port(attributes);
+    take_other_ports(runtime, &portspec);
+}
+
+/* PreventLoad makes a runtime fail to start when a profiler is loaded into it. */
+static bool prevents_profilers(const struct attributes *attributes)
+{
+    static const char *const names[] = {"DOTNET_ProfAPI_ProfilerCompatibilitySetting",
+                                        "COMPlus_ProfAPI_ProfilerCompatibilitySetting"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const char *value = NULL;
+
+        if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT &&
+            strcasecmp(value, "PreventLoad") == 0)
+            return true;
+    }
+    return false;
+}
+
+static void give_up_late(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
+                         struct moment now)
+{
+    plan_skip_rest(&runtime->plan, why, now);
+    resume_begin(runtime, outcome, why, now);
+}
+
+/* Asks which entry of its port list is our socket, as the process sees the paths. */
+static bool ask_sockets(struct runtime *runtime, const struct portspec *portspec)
+{
+    char *paths[PORTSPEC_ENTRIES_MAX] = {0};
+    const char *files[PORTSPEC_ENTRIES_MAX];
+    bool is_asked = true;
+
+    for (size_t i = 0; i < portspec->n_entries; i++) {
+        paths[i] = strndup(portspec->entries[i].path, portspec->entries[i].path_length);
+        files[i] = paths[i];
+        is_asked = is_asked && paths[i];
+    }
+    is_asked = is_asked &&
+               broker_ask(runtime->broker, QUESTION_SOCKETS, NULL, runtime,
+                          FACTS_STAT | FACTS_ENVIRON | FACTS_FILES, files, portspec->n_entries);
+    for (size_t i = 0; i < portspec->n_entries; i++)
+        free(paths[i]);
+    return is_asked;
+}
+
+/* Everything about the target that facts can tell is in its place: on to the plan's checks. */
+static void go_on(struct runtime *runtime, enum portspec_mode mode, struct moment now)
+{
+    switch (mode) {
+    case PORTSPEC_RUNS_ON:
+        give_up_late(runtime, OUTCOME_LATE, "its port does not suspend it", now);
+        return;
+    case PORTSPEC_SUSPENDS:
+        runtime->target.port_suspends = true;
+        break;
+    case PORTSPEC_UNKNOWN:
+        break;
+    }
+    apply_begin(runtime, now);
+}
+
+static bool is_late(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    struct span late_after = runtime->policy->limits.late_after;
+
+    switch (picture_of(facts, runtime->pid)) {
+    case PICTURE_RUNNING:
+        give_up_late(runtime, OUTCOME_LATE, "its threads show that it is running", now);
+        return true;
+    case PICTURE_SUSPENDED:
+        runtime->target.shows_suspended = true;
+        return false;
+    case PICTURE_UNKNOWN:
+        if (facts->age.us >= 0 && facts->age.us <= late_after.us)
+            return false;
+        give_up_late(runtime, OUTCOME_UNKNOWN,
+                     "it is older than limits.late_after and does not show whether it is running",
+                     now);
+        return true;
+    }
+    return false;
+}
+
+static void take_plan_facts(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    struct attributes attributes;
+    struct portspec portspec;
+    const char *value = NULL;
+    enum portspec_mode mode = PORTSPEC_UNKNOWN;
+    bool is_asked = false;
+
+    attributes_init(&attributes);
+    if (attributes_take_facts(&attributes, runtime->pid, facts, runtime->policy->names) != 0 ||
+        plan_take_old_values(&runtime->plan, &attributes) != 0) {
+        attributes_deinit(&attributes);
+        be_out_of_memory(runtime, now);
+        return;
+    }
+    decide_ports(runtime, &attributes);
+    runtime->target.prevents_profilers = prevents_profilers(&attributes);
+    plan_check_files(&runtime->plan, facts, &runtime->attributes);
+    if (port_list(&attributes, &value) == ATTRIBUTE_PRESENT) {
+        portspec_read(value, &portspec);
+        mode = portspec_mode(&portspec);
+        is_asked = mode == PORTSPEC_UNKNOWN && portspec.n_entries > 1 && !portspec.is_cut &&
+                   ask_sockets(runtime, &portspec);
+    }
+    attributes_deinit(&attributes);
+    if (!is_asked)
+        go_on(runtime, mode, now);
+}
+
+/* The mode of the entry that is the socket it came in by, out of a list of different ones. */
+static enum portspec_mode mode_of_socket(const struct runtime *runtime,
+                                         const struct portspec *portspec, const struct facts *facts)
+{
+    const struct listener *listener = broker_listener(runtime->broker, runtime->listener);
+    enum portspec_mode mode = PORTSPEC_UNKNOWN;
+
+    for (size_t i = 0; listener && i < portspec->n_entries && i < facts->n_files; i++) {
+        const struct facts_file *file = &facts->files[i];
+        enum portspec_mode entry_mode =
+            portspec->entries[i].suspends ? PORTSPEC_SUSPENDS : PORTSPEC_RUNS_ON;
+
+        if (portspec->entries[i].listens || file->error != 0 || listener->inode == 0 ||
+            file->device != listener->device || file->inode != listener->inode)
+            continue;
+        /* The same socket twice in two modes: nothing tells which of the two this is. */
+        if (mode != PORTSPEC_UNKNOWN && mode != entry_mode)
+            return PORTSPEC_UNKNOWN;
+        mode = entry_mode;
+    }
+    return mode;
+}
+
+static void take_sockets(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    struct attributes attributes;
+    struct portspec portspec;
+    const char *value = NULL;
+    enum portspec_mode mode = PORTSPEC_UNKNOWN;
+
+    attributes_init(&attributes);
+    if (attributes_take_facts(&attributes, runtime->pid, facts, runtime->policy->names) != 0) {
+        attributes_deinit(&attributes);
+        be_out_of_memory(runtime, now);
+        return;
+    }
+    if (port_list(&attributes, &value) == ATTRIBUTE_PRESENT) {
+        portspec_read(value, &portspec);
+        mode = mode_of_socket(runtime, &portspec, facts);
+    }
+    attributes_deinit(&attributes);
+    go_on(runtime, mode, now);
+}
+
+void decide_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
+                  struct moment now)
+{
+    if (runtime->state != RUNTIME_DECIDING)
+        return;
+    if (!facts->is_alive)
+        give_up_late(runtime, OUTCOME_UNKNOWN, "its process could not be looked at any more", now);
+    else if (purpose == QUESTION_SOCKETS)
+        take_sockets(runtime, facts, now);
+    else if (!is_late(runtime, facts, now))
+        take_plan_facts(runtime, facts, now);
+}
