@@ -241,6 +241,58 @@ START_TEST(utf16_survives_the_round_trip)
 }
 END_TEST
 
+START_TEST(numbers_are_read_strictly)
+{
+    static const struct {
+        const char *text;
+        uint64_t largest;
+        bool is_number;
+        uint64_t number;
+    } cases[] = {
+        {"0", 0, true, 0},
+        {"0", 9, true, 0},
+        {"7", 7, true, 7},
+        {"8", 7, false, 0},
+        {"9", 5, false, 0},
+        {"10", 9, false, 0},
+        {"2147483647", INT32_MAX, true, INT32_MAX},
+        {"2147483648", INT32_MAX, false, 0},
+        {"4294967295", UINT32_MAX, true, UINT32_MAX},
+        {"4294967296", UINT32_MAX, false, 0},
+        {"18446744073709551615", UINT64_MAX, true, UINT64_MAX},
+        {"18446744073709551616", UINT64_MAX, false, 0},
+        {"18446744073709551625", UINT64_MAX, false, 0},
+        {"99999999999999999999999999", UINT64_MAX, false, 0},
+        {"", 9, false, 0},
+        {"00", 9, false, 0},
+        {"01", 9, false, 0},
+        {"+1", 9, false, 0},
+        {"-1", UINT64_MAX, false, 0},
+        {" 1", 9, false, 0},
+        {"1 ", 9, false, 0},
+        {"1a", 99, false, 0},
+        {"a", 99, false, 0},
+        {"0x1", 99, false, 0},
+        {"/", 99, false, 0},
+        {":", 99, false, 0},
+        {"\xB1", 99, false, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        size_t length = strlen(cases[i].text);
+        uint8_t *copy = unit_copy(cases[i].text, length);
+        uint64_t number = 0;
+
+        ck_assert_msg(text_number((char *)copy, length, cases[i].largest, &number) ==
+                          cases[i].is_number,
+                      "%s", cases[i].text);
+        ck_assert_uint_eq(number, cases[i].number);
+        free(copy);
+    }
+    ck_assert(!text_number("1\0", 2, 99, &(uint64_t){0}));
+}
+END_TEST
+
 static int escape_much(void *context)
 {
     char *escaped;
@@ -261,5 +313,5 @@ END_TEST
 
 UNIT_TESTS(utf8_is_read_strictly, cut_utf8_is_not_utf8, what_is_shown_is_harmless,
            escapes_lose_nothing, utf16_is_counted, utf16_is_written, utf16_is_read,
-           lone_surrogates_stay_visible, utf16_survives_the_round_trip,
+           lone_surrogates_stay_visible, utf16_survives_the_round_trip, numbers_are_read_strictly,
            escaping_survives_exhaustion);
