@@ -56,9 +56,9 @@ struct attribute {
 struct attributes {
     int32_t pid;
     uint64_t start_time; /* clock ticks after boot, field 22 of /proc/PID/stat; 0 when unknown */
-    uint32_t uid;        /* effective */
-    uint32_t gid;
-    uint32_t *groups; /* supplementary */
+    uint32_t uid;        /* effective; UINT32_MAX while unknown */
+    uint32_t gid;        /* likewise */
+    uint32_t *groups;    /* supplementary */
     size_t n_groups;
     uint64_t ns_pid;  /* in its innermost pid namespace; 0 when unknown */
     size_t n_ns_pids; /* pid namespaces it is in, as seen from ours; 0 when unknown */
@@ -72,7 +72,10 @@ void attributes_deinit(struct attributes *attributes);
 /*
  * Works the attributes out from an answer to a question about process `pid`.
  * What the answer has nothing about stays as it was, so a second answer adds to
- * the first. `names` turns numbers into names. 0 or -ENOMEM.
+ * the first; what could not be read takes away nothing that was known. Of a
+ * process that was not alive at the end of reading everything counts as not
+ * read, since it may have been another's. `names` turns numbers into names and
+ * may be NULL. 0, or -ENOMEM, and then a part may have been taken.
  */
 int attributes_take_facts(struct attributes *attributes, int32_t pid, const struct facts *facts,
                           const struct names *names) MUST_CHECK;
@@ -81,8 +84,8 @@ int attributes_take_facts(struct attributes *attributes, int32_t pid, const stru
 int attributes_set(struct attributes *attributes, enum attribute_id id, const char *source,
                    const char *text) MUST_CHECK;
 
-/* Forgets what nobody needs once a decision is made: the environment, and all of the arguments but
- * their first `arguments_max` bytes. */
+/* Forgets what nobody needs once a decision is made: the environment, which is unknown then, and
+ * all of the arguments but their first `arguments_max` bytes, the last of which may be cut. */
 void attributes_trim(struct attributes *attributes, size_t arguments_max);
 
 /* Bytes held on behalf of the process. */
@@ -91,8 +94,9 @@ size_t attributes_size(const struct attributes *attributes);
 /* The first text of a present attribute, else NULL. */
 const char *attributes_text(const struct attributes *attributes, enum attribute_id id);
 
-/* The value of a variable in ATTRIBUTE_ENVIRON. Absent and unknown are told apart by the state;
- * `*ret_value` is set for a present one. */
+/* The value of a variable in ATTRIBUTE_ENVIRON, the first if it is there twice, as the runtime has
+ * it. Absent and unknown are told apart by the state; `*ret_value` is set for a present one. One
+ * that is not found in an environment that was cut is unknown. */
 enum attribute_state attributes_variable(const struct attributes *attributes, const char *name,
                                          const char **ret_value) MUST_CHECK;
 
@@ -102,8 +106,10 @@ const char *attribute_name(enum attribute_id id);
 /*
  * The entry assembly, without ".dll", that the .NET host would take for these
  * arguments: "App" for `dotnet App.dll`, `dotnet exec --depsfile x App.dll` and
- * /opt/App; "dotnet" for the SDK's own verbs. `exe` is the resolved path, or NULL.
- * False, and nothing returned, when it cannot be told. The caller frees it.
+ * /opt/App; "dotnet" for the SDK's own verbs. `exe` is the resolved path, or NULL,
+ * and then it can be told only where argv[0] is the host's name. False, and
+ * nothing returned, when it cannot be told, which includes arguments that the
+ * host refuses, or memory is out. The caller frees it.
  */
 bool attributes_assembly(const char *exe, const char *const *arguments, size_t n_arguments,
                          char **ret_assembly) MUST_CHECK;

@@ -22,21 +22,24 @@ struct cgroup {
     char *slice; /* NULL when absent, as all below */
     char *unit;
     char *user_unit;
-    char *engine;    /* "docker", "podman", "nspawn", "lxc", "crio", "containerd", "oci", ... */
+    /* "docker", "podman", "containerd", "cri-o", "nerdctl", "lxc", "nspawn"; "oci" for one that
+     * cannot be told. */
+    char *engine;
     char *container; /* its id, or its name where the engine has names only */
     char *pod;
     bool has_owner; /* the user in user@UID.service or user-UID.slice */
     uint32_t owner;
     enum attribute_state container_state;
-    /* False when nothing can be said of unit and container: the daemon is in a cgroup namespace of
-     * its own and sees a path outside of it. */
+    /* False when nothing can be said of unit and container: no line can be used, or the daemon is
+     * in a cgroup namespace of its own and sees a path outside of it. */
     bool is_known;
 };
 
 /*
  * `n_ns_pids` is the number of pid namespaces of the process (0: not known):
- * more than one without a container in the path makes the container unknown.
- * Malformed lines are skipped. 0 or -ENOMEM.
+ * without a container in the path, anything but 1 makes the container unknown.
+ * Malformed lines are skipped. A text that was cut must not be read: the line
+ * that counts may be the one that is missing. 0 or -ENOMEM.
  */
 int cgroup_read(const char *text, size_t length, size_t n_ns_pids,
                 struct cgroup *ret_cgroup) MUST_CHECK;

@@ -33,7 +33,11 @@ struct procfs_status {
 /* False, and nothing returned, when the text is not of this form. */
 bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_stat) MUST_CHECK;
 
-/* A kernel without NSpid gives n_ns_pids 0. False, and nothing returned, when Uid or Gid is missing
- * or malformed, or memory is out. */
+/*
+ * A text may be cut anywhere; a line without its newline is not whole. Of Groups
+ * that much is read as is there. A kernel without NSpid, or a text that ends
+ * before it, gives n_ns_pids 0. False, and nothing returned, when Uid or Gid is
+ * missing, a line is malformed or there twice, or memory is out.
+ */
 bool procfs_read_status(const char *text, size_t length,
                         struct procfs_status *ret_status) MUST_CHECK;

@@ -200,3 +200,20 @@ void text_put_utf8(struct bytes *out, const uint8_t *utf16, size_t units)
         put_code_point(out, unit);
     }
 }
+
+bool text_number(const char *text, size_t length, uint64_t largest, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+
+    if (length == 0 || (length > 1 && text[0] == '0'))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        uint64_t digit = (uint64_t)(unsigned char)text[i] - '0';
+
+        if (digit > 9 || digit > largest || number > (largest - digit) / 10)
+            return false;
+        number = number * 10 + digit;
+    }
+    *ret_number = number;
+    return true;
+}

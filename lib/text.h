@@ -50,3 +50,8 @@ bool text_put_utf16(struct bytes *out, const char *text) MUST_CHECK;
  * and therefore shows as `\xNN`: nothing is lost or guessed.
  */
 void text_put_utf8(struct bytes *out, const uint8_t *utf16, size_t units);
+
+/* Reads `length` bytes that are nothing but a decimal number, without sign, blanks or leading
+ * zeros; false, and nothing returned, for anything else and for more than `largest`. */
+bool text_number(const char *text, size_t length, uint64_t largest,
+                 uint64_t *ret_number) MUST_CHECK;

@@ -90,7 +90,8 @@ bool wire_get_string(struct bytes_reader *reader, char **ret_text)
         *reader = at;
         return true;
     }
-    if (!bytes_get_run(&at, (size_t)units * 2, &run))
+    /* Twice the count may not fit a size_t of 32 bits. */
+    if (units > at.left / 2 || !bytes_get_run(&at, (size_t)units * 2, &run))
         return false;
     if (run[2 * (size_t)units - 2] != 0 || run[2 * (size_t)units - 1] != 0)
         return false;

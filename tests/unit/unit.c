@@ -61,7 +61,27 @@ void unit_assert_bytes(const void *data, size_t length, const char *vector)
     struct unit_bytes expected = unit_vector(vector);
 
     ck_assert_uint_eq(length, expected.length);
-    ck_assert_mem_eq(data, expected.data, length);
+    if (length > 0)
+        ck_assert_mem_eq(data, expected.data, length);
+}
+
+uint8_t *unit_copy(const void *data, size_t length)
+{
+    uint8_t *copy = malloc(length);
+
+    ck_assert(copy || length == 0);
+    if (length > 0)
+        memcpy(copy, data, length);
+    return copy;
+}
+
+uint32_t unit_random(uint64_t *state)
+{
+    /* xorshift64*, Vigna 2016. */
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)(*state * UINT64_C(0x2545F4914F6CDD1D) >> 32);
 }
 
 int main(void)

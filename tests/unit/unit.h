@@ -37,3 +37,10 @@ struct unit_bytes unit_vector(const char *text);
 
 /* Fails the test, showing both, unless the bytes are those of the vector. */
 void unit_assert_bytes(const void *data, size_t length, const char *vector);
+
+/* A copy of exactly `length` bytes on the heap, which the test frees: the sanitizers see one byte
+ * read too many. */
+uint8_t *unit_copy(const void *data, size_t length);
+
+/* The next of a fixed sequence of numbers that looks random. `*state` is any number but 0. */
+uint32_t unit_random(uint64_t *state);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "tests/unit/unit_memory.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIVE_MAX = 65536 };
+
+/* The linker gives the functions these names. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t number, size_t size);
+void *__real_realloc(void *old, size_t size);
+void __real_free(void *block);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t number, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *string);
+char *__wrap_strndup(const char *string, size_t length);
+void __wrap_free(void *block);
+
+static bool is_watching;
+static size_t n_allocations;
+static size_t fails_at;
+static void *live[LIVE_MAX];
+static size_t n_live;
+
+static bool fails_now(void)
+{
+    if (!is_watching || ++n_allocations != fails_at)
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+static void *born(void *block)
+{
+    if (is_watching && block) {
+        if (n_live == LIVE_MAX)
+            abort();
+        live[n_live++] = block;
+    }
+    return block;
+}
+
+/* Most of what is freed was allocated last. */
+static void dead(const void *block)
+{
+    for (size_t i = is_watching ? n_live : 0; i-- > 0;) {
+        if (live[i] == block) {
+            live[i] = live[--n_live];
+            return;
+        }
+    }
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : born(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t number, size_t size)
+{
+    return fails_now() ? NULL : born(__real_calloc(number, size));
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    void *block;
+
+    if (fails_now())
+        return NULL;
+    dead(old);
+    block = __real_realloc(old, size);
+    if (!block && size > 0)
+        born(old);
+    return born(block);
+}
+
+char *__wrap_strndup(const char *string, size_t length)
+{
+    size_t size = strnlen(string, length);
+    char *copy = __wrap_malloc(size + 1);
+
+    if (!copy)
+        return NULL;
+    memcpy(copy, string, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+char *__wrap_strdup(const char *string)
+{
+    return __wrap_strndup(string, strlen(string));
+}
+
+void __wrap_free(void *block)
+{
+    dead(block);
+    __real_free(block);
+}
+
+void unit_memory_watch(size_t nth)
+{
+    is_watching = true;
+    n_allocations = 0;
+    fails_at = nth;
+    n_live = 0;
+}
+
+size_t unit_memory_release(size_t *ret_n_left)
+{
+    is_watching = false;
+    *ret_n_left = n_live;
+    return n_allocations;
+}
+
+size_t unit_memory_exhaust(int (*function)(void *context), void *context, int failure)
+{
+    size_t n_left, n_wanted;
+    int result;
+
+    unit_memory_watch(0);
+    result = function(context);
+    n_wanted = unit_memory_release(&n_left);
+    ck_assert_msg(result == 0, "with enough memory: result %d", result);
+    ck_assert_msg(n_left == 0, "with enough memory: %zu blocks were not freed", n_left);
+    for (size_t nth = 1; nth <= n_wanted; nth++) {
+        unit_memory_watch(nth);
+        result = function(context);
+        unit_memory_release(&n_left);
+        ck_assert_msg(result == failure, "allocation %zu of %zu failed: result %d", nth, n_wanted,
+                      result);
+        ck_assert_msg(n_left == 0, "allocation %zu of %zu failed: %zu blocks were not freed", nth,
+                      n_wanted, n_left);
+    }
+    return n_wanted;
+}
