@@ -65,7 +65,7 @@ static bool want_values(struct runtime *runtime, struct connection *connection)
     return true;
 }
 
-static void send_question(struct runtime *runtime, struct connection *connection, struct moment now)
+void ask_send(struct runtime *runtime, struct connection *connection, struct moment now)
 {
     struct bytes message;
     enum command_id command = ask_command(runtime->ask);

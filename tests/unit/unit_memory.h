@@ -4,8 +4,7 @@
 /*
  * Memory that runs out on demand.
  *
- * A program that uses this adds $(unit_memory) to its sources and sets its
- * LDFLAGS to $(unit_memory_ldflags): the linker then sends malloc, calloc,
+ * A program that uses this sets its LDFLAGS to $(unit_memory_ldflags): the linker then sends malloc, calloc,
  * realloc, strdup, strndup and free of everything it links, the core and the
  * test alike, through here. What shared libraries allocate for themselves is
  * not seen.

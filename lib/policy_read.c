@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/policy_read.h"
+
+#include <errno.h>
+#include <sha2.h>
+#include <string.h>
+
+#include "lib/bytes.h"
+#include "lib/policy_parts.h"
+#include "lib/policy_reader.h"
+#include "lib/text.h"
+
+_Static_assert(sizeof((struct policy_file *)NULL)->hash == SHA256_DIGEST_STRING_LENGTH,
+               "a hash in hexadecimal");
+
+/* What is read over several files. */
+struct reading {
+    struct reader reader;
+    struct reader_disable *disables;
+    size_t n_disables;
+};
+
+static void add_file(struct reader *reader, const struct policy_source *source)
+{
+    struct policy *policy = reader->policy;
+    struct policy_file *files = realloc(policy->files, (policy->n_files + 1) * sizeof *files);
+    struct policy_file file = {.name = reader_copy(reader, source->name)};
+
+    if (files)
+        policy->files = files;
+    if (!files || !file.name) {
+        free(file.name);
+        reader->error = -ENOMEM;
+        return;
+    }
+    SHA256Data((const uint8_t *)source->bytes, source->length, file.hash);
+    files[policy->n_files++] = file;
+}
+
+/* Of the hashes of all files, one a line. */
+static void hash_policy(struct policy *policy)
+{
+    SHA2_CTX context;
+
+    SHA256Init(&context);
+    for (size_t i = 0; i < policy->n_files; i++) {
+        SHA256Update(&context, (const uint8_t *)policy->files[i].hash,
+                     strlen(policy->files[i].hash));
+        SHA256Update(&context, (const uint8_t *)"\n", 1);
+    }
+    SHA256End(&context, policy->hash);
+}
+
+static void read_disable(struct reading *reading, const struct yaml_node *node)
+{
+    struct reader *reader = &reading->reader;
+    const struct yaml_node *item = node->first;
+    struct reader_disable *disables;
+    char **names;
+    size_t n;
+
+    if (!value_name_list(reader, KEY_DISABLE, node, &names, &n))
+        return;
+    disables = realloc(reading->disables, (reading->n_disables + n) * sizeof *disables);
+    if (disables)
+        reading->disables = disables;
+    else
+        reader->error = -ENOMEM;
+    for (size_t i = 0; i < n; i++, item = item->next) {
+        if (disables)
+            disables[reading->n_disables++] =
+                (struct reader_disable){names[i], reader_place(reader, item)};
+        else
+            free(names[i]);
+    }
+    free(names);
+}
+
+static void reading_deinit(struct reading *reading)
+{
+    for (size_t i = 0; i < reading->n_disables; i++)
+        free(reading->disables[i].name);
+    free(reading->disables);
+    reader_deinit(&reading->reader);
+}
+
+/* The sections that are of use without the others. */
+static void read_sections(struct reader *reader, const struct reader_view *view)
+{
+    const struct yaml_node *const *values = view->values;
+
+    if (values[KEY_LISTEN])
+        read_listens(reader, values[KEY_LISTEN]);
+    if (values[KEY_CONTROL])
+        read_control(reader, values[KEY_CONTROL]);
+    if (values[KEY_LIMITS])
+        read_limits(reader, values[KEY_LIMITS]);
+}
+
+static void read_main(struct reader *reader, const struct yaml_node *root)
+{
+    struct policy *policy = reader->policy;
+    struct reader_view view;
+    uint32_t version;
+    unsigned choice;
+
+    if (!reader_view(reader, &view, SECTION_MAIN, "the main file", root))
+        return;
+    if (!view.keys[KEY_VERSION] && !view.is_misspelt[KEY_VERSION])
+        reader_error(reader, root,
+                     "the main file has to say its version; write \"version: 1\" at its top");
+    else if (view.values[KEY_VERSION])
+        (void)!value_number(reader, KEY_VERSION, view.values[KEY_VERSION], &version);
+    read_sections(reader, &view);
+    if (view.values[KEY_ON_STOP] &&
+        value_choice(reader, KEY_ON_STOP, view.values[KEY_ON_STOP], &choice))
+        policy->on_stop = (enum policy_on_stop)choice;
+    if (view.values[KEY_DEFAULTS])
+        read_defaults(reader, view.values[KEY_DEFAULTS]);
+    if (view.values[KEY_RULES])
+        read_rules(reader, view.values[KEY_RULES]);
+}
+
+static void read_drop_in(struct reading *reading, const struct yaml_node *root)
+{
+    struct reader_view view;
+
+    if (!reader_view(&reading->reader, &view, SECTION_DROP_IN, "a drop-in file", root))
+        return;
+    if (view.values[KEY_RULES])
+        read_rules(&reading->reader, view.values[KEY_RULES]);
+    if (view.values[KEY_DISABLE])
+        read_disable(reading, view.values[KEY_DISABLE]);
+}
+
+static void read_root(struct reading *reading, const struct yaml_node *root, bool is_main)
+{
+    struct reader *reader = &reading->reader;
+    const struct policy_place whole = {reader->file, 0, 0};
+
+    if (!root || value_is_empty(root) || (root->kind == YAML_NODE_MAPPING && root->n == 0))
+        reader_error_at(reader, &whole, "the file is empty; %s",
+                        is_main ? "write at least \"version: 1\""
+                                : "write \"rules:\" and rules below it, or remove the file");
+    else if (root->kind == YAML_NODE_LIST)
+        reader_error(reader, root,
+                     "a policy file is a mapping of keys and values, not a list; write \"rules:\" "
+                     "above the rules");
+    else if (is_main)
+        read_main(reader, root);
+    else
+        read_drop_in(reading, root);
+}
+
+static void read_source(struct reading *reading, const struct policy_source *source, bool is_main)
+{
+    struct reader *reader = &reading->reader;
+    struct yaml_tree *tree = NULL;
+    int r;
+
+    reader_enter_file(reader, source->name);
+    add_file(reader, source);
+    r = yaml_tree_read(source->bytes, source->length, POLICY_SOURCE_MAX, &tree);
+    if (r != 0) {
+        reader->error = r;
+        return;
+    }
+    if (tree->problem) {
+        const struct policy_place place = {reader->file, tree->line, tree->column};
+
+        reader_error_at(reader, &place, "%s", tree->problem);
+        reader->is_incomplete = true;
+    } else {
+        read_root(reading, tree->root, is_main);
+    }
+    yaml_tree_free(tree);
+}
+
+int policy_read(const struct policy_source *sources, size_t n_sources,
+                const struct policy_host *host, struct policy **ret_policy,
+                struct policy_problems *ret_problems)
+{
+    struct policy *policy = policy_new();
+    struct reading reading = {.disables = NULL};
+    int r;
+
+    *ret_policy = NULL;
+    *ret_problems = (struct policy_problems){.list = NULL};
+    if (!policy)
+        return -ENOMEM;
+    reader_init(&reading.reader, policy, host);
+    for (size_t i = 0; i < n_sources && reading.reader.error == 0; i++)
+        read_source(&reading, &sources[i], i == 0);
+    if (reading.reader.error == 0)
+        read_whole(&reading.reader, reading.disables, reading.n_disables);
+    hash_policy(policy);
+    if (reading.reader.error == 0)
+        reader_take_problems(&reading.reader, ret_problems);
+    r = reading.reader.error;
+    if (r == 0 && ret_problems->n_errors == 0)
+        *ret_policy = policy_ref(policy);
+    reading_deinit(&reading);
+    policy_unref(policy);
+    return r;
+}
+
+/* Reads one section into a policy that has none of it yet; true when it is without error. */
+static bool salvage_section(struct reader *reader, const struct reader_view *view,
+                            enum policy_key_id id,
+                            void (*read)(struct reader *, const struct yaml_node *))
+{
+    const size_t n_errors = reader->n_errors;
+
+    if (!view->values[id] || view->has_repeats[id])
+        return false;
+    read(reader, view->values[id]);
+    return reader->n_errors == n_errors;
+}
+
+static void salvage(struct reader *reader, const struct yaml_node *root)
+{
+    struct policy *policy = reader->policy;
+    const struct policy_limits limits = policy->limits;
+    struct reader_view view;
+
+    if (!reader_view(reader, &view, SECTION_MAIN, NULL, root))
+        return;
+    if (!salvage_section(reader, &view, KEY_LISTEN, read_listens)) {
+        policy_listens_free(policy->listens, policy->n_listens);
+        policy->listens = NULL;
+        policy->n_listens = 0;
+    }
+    if (!salvage_section(reader, &view, KEY_CONTROL, read_control)) {
+        policy_control_deinit(&policy->control);
+        policy->control = (struct policy_control){.path = NULL};
+    }
+    if (!salvage_section(reader, &view, KEY_LIMITS, read_limits))
+        policy->limits = limits;
+}
+
+struct policy *policy_salvage(const struct policy_source *main, const struct policy_host *host)
+{
+    struct policy *policy = policy_new();
+    struct yaml_tree *tree = NULL;
+    struct reader reader;
+
+    if (!policy)
+        return NULL;
+    reader_init(&reader, policy, host);
+    reader_enter_file(&reader, main->name);
+    if (reader.error == 0)
+        reader.error = yaml_tree_read(main->bytes, main->length, POLICY_SOURCE_MAX, &tree);
+    if (reader.error == 0 && tree->root)
+        salvage(&reader, tree->root);
+    yaml_tree_free(tree);
+    if (reader.error != 0)
+        policy = policy_unref(policy);
+    reader_deinit(&reader);
+    return policy;
+}
+
+void policy_problem_print(const struct policy_problem *problem, struct bytes *out)
+{
+    text_put_escaped(out, problem->file, strlen(problem->file));
+    if (problem->line > 0)
+        bytes_put_format(out, ":%u:%u", problem->line, problem->column);
+    bytes_put_format(out, ": %s%s\n", problem->severity == POLICY_WARNING ? "warning: " : "",
+                     problem->text);
+}
+
+void policy_problems_deinit(struct policy_problems *problems)
+{
+    for (size_t i = 0; i < problems->n; i++) {
+        free(problems->list[i].file);
+        free(problems->list[i].text);
+    }
+    free(problems->list);
+    *problems = (struct policy_problems){.list = NULL};
+}
