@@ -383,10 +383,8 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
     if (runtime_has_ended(runtime))
         return;
     /* The next one may be that port again, or another: the count of Resumes begins anew. */
-    if (!was_answered) {
+    if (!was_answered)
         runtime->n_ports = 0;
-        runtime->has_lost_count = true;
-    }
     runtime->n_alive_looks = 0;
     runtime_watch_alive(runtime, now);
     if (was_busy && is_resume(flight))

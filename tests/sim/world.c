@@ -574,17 +574,7 @@ bool world_take_command(struct world_connection *connection, struct world_comman
 
 /* Runtimes. */
 
-static size_t port_of(const struct world_runtime *runtime,
-                      const struct world_connection *connection)
-{
-    for (size_t i = 0; i < runtime->n_ports; i++) {
-        if (runtime->connections[i] == connection)
-            return i;
-    }
-    fail("a connection that is none of its runtime's");
-}
-
-static void connect_port(struct world_runtime *runtime, size_t port)
+void world_connect_port(struct world_runtime *runtime, size_t port)
 {
     struct world_process *process = runtime->process;
     struct world_connection *connection =
@@ -620,7 +610,7 @@ struct world_runtime *world_runtime(struct world *world, struct world_process *p
 void world_start(struct world_runtime *runtime)
 {
     for (size_t i = 0; i < runtime->n_ports; i++)
-        connect_port(runtime, i);
+        world_connect_port(runtime, i);
 }
 
 static void resume_port(struct world_runtime *runtime, size_t port)
@@ -729,7 +719,7 @@ static void answer(struct world_connection *connection, const struct world_comma
 static void come_back(struct world_runtime *runtime, size_t port)
 {
     if (!runtime->process->is_dead)
-        connect_port(runtime, port);
+        world_connect_port(runtime, port);
 }
 
 static void take(struct world_runtime *runtime, size_t port, const struct world_command *command)
@@ -782,7 +772,7 @@ static bool notice_closed(struct world_runtime *runtime)
     for (size_t i = 0; i < runtime->n_ports; i++) {
         if (runtime->connections[i] && runtime->connections[i]->is_closed &&
             !runtime->process->is_dead) {
-            connect_port(runtime, i);
+            world_connect_port(runtime, i);
             return true;
         }
     }

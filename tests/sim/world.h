@@ -165,8 +165,9 @@ bool world_take_command(struct world_connection *connection, struct world_comman
 struct world_runtime *world_runtime(struct world *world, struct world_process *process,
                                     const char *cookie, const uint32_t *ports, size_t n_ports);
 
-/* It connects and advertises. */
+/* It connects and advertises, on all its ports or on one. */
 void world_start(struct world_runtime *runtime);
+void world_connect_port(struct world_runtime *runtime, size_t port);
 
 /* Lets every runtime answer everything until nothing is in flight. */
 void world_serve(struct world *world);
