@@ -66,7 +66,7 @@ static void check_deadlines_of(const struct runtime *runtime)
     if (runtime->state == RUNTIME_RUNNING)
         MUST(!has_next && moment_is_never(runtime->retry_at));
     if (!runtime_has_ended(runtime) && runtime->n_connections == 0 && !runtime->process->is_held)
-        MUST(!moment_is_never(runtime->alive.at) || runtime->question);
+        MUST(!moment_is_never(runtime->alive.at));
 }
 
 static void check_runtimes(const struct broker *broker)
