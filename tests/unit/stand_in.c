@@ -11,8 +11,15 @@
 #include "lib/attributes.h"
 #include "lib/names.h"
 
+enum { NAMES_MAX = 32 };
+
 struct names {
-    int nothing;
+    struct {
+        bool is_group;
+        uint32_t id;
+        char *name;
+    } list[NAMES_MAX];
+    size_t n;
 };
 
 struct names *names_new(void)
@@ -22,20 +29,54 @@ struct names *names_new(void)
 
 struct names *names_free(struct names *names)
 {
+    for (size_t i = 0; names && i < names->n; i++)
+        free(names->list[i].name);
     free(names);
     return NULL;
 }
 
+static const char *find(const struct names *names, bool is_group, uint32_t id)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        if (names->list[i].is_group == is_group && names->list[i].id == id)
+            return names->list[i].name;
+    }
+    return NULL;
+}
+
+static int add(struct names *names, bool is_group, uint32_t id, const char *name)
+{
+    char *copy;
+
+    if (find(names, is_group, id))
+        return 0;
+    copy = names->n < NAMES_MAX ? strdup(name) : NULL;
+    if (!copy)
+        return -ENOMEM;
+    names->list[names->n].is_group = is_group;
+    names->list[names->n].id = id;
+    names->list[names->n++].name = copy;
+    return 0;
+}
+
 int names_add_user(struct names *names, uint32_t id, const char *name)
 {
-    (void)names, (void)id, (void)name;
-    return 0;
+    return add(names, false, id, name);
 }
 
 int names_add_group(struct names *names, uint32_t id, const char *name)
 {
-    (void)names, (void)id, (void)name;
-    return 0;
+    return add(names, true, id, name);
+}
+
+const char *names_user(const struct names *names, uint32_t id)
+{
+    return find(names, false, id);
+}
+
+const char *names_group(const struct names *names, uint32_t id)
+{
+    return find(names, true, id);
 }
 
 enum attribute_state attributes_variable(const struct attributes *attributes, const char *name,
