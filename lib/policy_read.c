@@ -2,6 +2,7 @@
 
 #include "lib/policy_read.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sha2.h>
 #include <string.h>
@@ -98,6 +99,16 @@ static void read_sections(struct reader *reader, const struct reader_view *view)
         read_limits(reader, values[KEY_LIMITS]);
 }
 
+static void read_file_rules(struct reader *reader, const struct reader_view *view)
+{
+    /* Where they are misspelt, repeated or without value, some are missing. */
+    if (view->has_repeats[KEY_RULES] || view->is_misspelt[KEY_RULES] ||
+        (view->keys[KEY_RULES] && !view->values[KEY_RULES]))
+        reader->is_incomplete = true;
+    if (view->values[KEY_RULES])
+        read_rules(reader, view->values[KEY_RULES]);
+}
+
 static void read_main(struct reader *reader, const struct yaml_node *root)
 {
     struct policy *policy = reader->policy;
@@ -118,8 +129,7 @@ static void read_main(struct reader *reader, const struct yaml_node *root)
         policy->on_stop = (enum policy_on_stop)choice;
     if (view.values[KEY_DEFAULTS])
         read_defaults(reader, view.values[KEY_DEFAULTS]);
-    if (view.values[KEY_RULES])
-        read_rules(reader, view.values[KEY_RULES]);
+    read_file_rules(reader, &view);
 }
 
 static void read_drop_in(struct reading *reading, const struct yaml_node *root)
@@ -128,8 +138,7 @@ static void read_drop_in(struct reading *reading, const struct yaml_node *root)
 
     if (!reader_view(&reading->reader, &view, SECTION_DROP_IN, "a drop-in file", root))
         return;
-    if (view.values[KEY_RULES])
-        read_rules(&reading->reader, view.values[KEY_RULES]);
+    read_file_rules(&reading->reader, &view);
     if (view.values[KEY_DISABLE])
         read_disable(reading, view.values[KEY_DISABLE]);
 }
@@ -139,6 +148,8 @@ static void read_root(struct reading *reading, const struct yaml_node *root, boo
     struct reader *reader = &reading->reader;
     const struct policy_place whole = {reader->file, 0, 0};
 
+    if (root && root->kind != YAML_NODE_MAPPING)
+        reader->is_incomplete = true;
     if (!root || value_is_empty(root) || (root->kind == YAML_NODE_MAPPING && root->n == 0))
         reader_error_at(reader, &whole, "the file is empty; %s",
                         is_main ? "write at least \"version: 1\""
@@ -185,6 +196,7 @@ int policy_read(const struct policy_source *sources, size_t n_sources,
     struct reading reading = {.disables = NULL};
     int r;
 
+    assert(n_sources > 0);
     *ret_policy = NULL;
     *ret_problems = (struct policy_problems){.list = NULL};
     if (!policy)

@@ -122,6 +122,18 @@ static void warn_dynamic(struct reader *reader, const struct yaml_node *node, co
                     reader_show(reader, glob));
 }
 
+/* A number is shown by one name only, see names.h; the other one would never match. */
+static void warn_alias(struct reader *reader, const struct yaml_node *node, const char *glob,
+                       const char *known, uint32_t number)
+{
+    if (known && strcmp(known, glob) != 0)
+        reader_warn(reader, node,
+                    "\"%s\" and \"%s\" have one number, %u, and only the other name is shown: "
+                    "write "
+                    "the number",
+                    reader_show(reader, glob), reader_show(reader, known), number);
+}
+
 /* Also puts the name into the table that turns numbers into names later. */
 static void advise_user(struct reader *reader, const struct yaml_node *node, const char *glob)
 {
@@ -137,6 +149,7 @@ static void advise_user(struct reader *reader, const struct yaml_node *node, con
                     reader_show(reader, glob));
     } else if (host->user_number) {
         warn_dynamic(reader, node, glob, number);
+        warn_alias(reader, node, glob, names_user(reader->policy->names, number), number);
         if (names_add_user(reader->policy->names, number, glob) != 0)
             reader->error = -ENOMEM;
     }
@@ -149,10 +162,13 @@ static void advise_group(struct reader *reader, const struct yaml_node *node, co
 
     if (!glob_is_literal(glob) || value_is_id(glob, &number) || !host->group_number)
         return;
-    if (!host->group_number(host->context, glob, &number))
+    if (!host->group_number(host->context, glob, &number)) {
         reader_warn(reader, node, "no group \"%s\" is known on this host: this matches nobody",
                     reader_show(reader, glob));
-    else if (names_add_group(reader->policy->names, number, glob) != 0)
+        return;
+    }
+    warn_alias(reader, node, glob, names_group(reader->policy->names, number), number);
+    if (names_add_group(reader->policy->names, number, glob) != 0)
         reader->error = -ENOMEM;
 }
 

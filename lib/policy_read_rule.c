@@ -184,8 +184,10 @@ void read_rules(struct reader *reader, const struct yaml_node *node)
     struct policy *policy = reader->policy;
     struct policy_rule *rules;
 
-    if (!value_list(reader, KEY_RULES, node))
+    if (!value_list(reader, KEY_RULES, node)) {
+        reader->is_incomplete = true;
         return;
+    }
     rules = realloc(policy->rules, (policy->n_rules + node->n) * sizeof *rules);
     if (!rules) {
         reader->error = -ENOMEM;
