@@ -398,7 +398,8 @@ static void read_mapping(struct match_reader *match, const char *what, const str
     }
 }
 
-void read_match(struct reader *reader, const struct yaml_node *node, struct policy_rule *rule)
+void policy_read_match(struct reader *reader, const struct yaml_node *node,
+                       struct policy_rule *rule)
 {
     struct match_reader match = {.reader = reader, .rule = rule};
 

@@ -169,7 +169,7 @@ static void read_variable(struct reader *reader, const struct yaml_node *key,
                      "\"%s\" is set by \"children: detach\" already; leave one of them out",
                      key->text);
     else
-        read_env_advice(reader, key, variable->value);
+        policy_read_env_advice(reader, key, variable->value);
 }
 
 static void read_variables(struct reader *reader, const struct yaml_node *node,
@@ -325,7 +325,8 @@ static void check_order(struct reader *reader, const struct policy_rule *rule)
     }
 }
 
-void read_steps(struct reader *reader, const struct reader_view *view, struct policy_rule *rule)
+void policy_read_steps(struct reader *reader, const struct reader_view *view,
+                       struct policy_rule *rule)
 {
     const size_t n_errors = reader->n_errors;
 

@@ -180,18 +180,20 @@ void value_check(struct reader *reader, enum policy_key_id id, const struct yaml
  * Sections, each in the file of its name.
  */
 
-void read_listens(struct reader *reader, const struct yaml_node *node);
-void read_control(struct reader *reader, const struct yaml_node *node);
-void read_limits(struct reader *reader, const struct yaml_node *node);
-void read_defaults(struct reader *reader, const struct yaml_node *node);
-void read_rules(struct reader *reader, const struct yaml_node *node);
-void read_match(struct reader *reader, const struct yaml_node *node, struct policy_rule *rule);
-void read_steps(struct reader *reader, const struct reader_view *view, struct policy_rule *rule);
-void read_bundles(struct reader *reader, const struct yaml_node *node);
+void policy_read_listens(struct reader *reader, const struct yaml_node *node);
+void policy_read_control(struct reader *reader, const struct yaml_node *node);
+void policy_read_limits(struct reader *reader, const struct yaml_node *node);
+void policy_read_defaults(struct reader *reader, const struct yaml_node *node);
+void policy_read_rules(struct reader *reader, const struct yaml_node *node);
+void policy_read_match(struct reader *reader, const struct yaml_node *node,
+                       struct policy_rule *rule);
+void policy_read_steps(struct reader *reader, const struct reader_view *view,
+                       struct policy_rule *rule);
+void policy_read_bundles(struct reader *reader, const struct yaml_node *node);
 
 /* Warns when a variable that is set over the diagnostic port will not do what its name promises;
  * `value` NULL: it is unset. */
-void read_env_advice(struct reader *reader, const struct yaml_node *key, const char *value);
+void policy_read_env_advice(struct reader *reader, const struct yaml_node *key, const char *value);
 
 /* The name of a rule that is to be left out. */
 struct reader_disable {
@@ -204,4 +206,5 @@ struct reader_disable {
  * twice, rules to leave out, rules that are never reached, facts that are
  * wanted.
  */
-void read_whole(struct reader *reader, const struct reader_disable *disables, size_t n_disables);
+void policy_read_whole(struct reader *reader, const struct reader_disable *disables,
+                       size_t n_disables);

@@ -516,6 +516,55 @@ START_TEST(a_file_can_have_anything_anywhere)
 }
 END_TEST
 
+/* `n` letters between the head and the tail. */
+static char *fill(const char *head, size_t n, const char *tail)
+{
+    struct bytes out;
+
+    bytes_init(&out, SIZE_MAX - 1);
+    bytes_put_string(&out, head);
+    for (size_t i = 0; i < n; i++)
+        bytes_put_u8(&out, 'x');
+    bytes_put_string(&out, tail);
+    ck_assert_int_eq(bytes_finish(&out), 0);
+    return (char *)bytes_take(&out);
+}
+
+START_TEST(texts_may_be_as_long_as_what_carries_them)
+{
+    static const struct {
+        const char *head, *tail;
+        size_t n_most;
+    } rows[] = {
+        {"version: 1\nlisten: [ { name: a, path: /", " } ]\n", 106},
+        {"version: 1\nlisten: [ { path: /a, name: ", " } ]\n", 64},
+        {"version: 1\nrules:\n  - { match: all, ignore: true, name: ", " }\n", 128},
+        {"version: 1\nrules:\n  - { name: a, ignore: true, match: { args: ", " } }\n", 4096},
+        {"version: 1\nrules:\n  - { name: a, match: all, env: { A: ", " } }\n", 32750},
+        {"version: 1\nrules:\n  - { name: a, match: all, env: { \"", "\": b } }\n", 255},
+        {"version: 1\nrules:\n  - { name: a, ignore: true, match: { env: { \"", "\": b } } }\n",
+         255},
+        {"version: 1\nrules:\n  - { name: a, match: all, startup_hooks: [ { path: /", " } ] }\n",
+         32753},
+        {"version: 1\nrules:\n  - { name: a, match: all, startup_hooks: [ { path: /a }, { path: /",
+         " } ] }\n", 32750},
+        {"version: 1\nrules:\n  - { name: a, match: all, profilers: [ { clsid: "
+         "00000001-0002-0003-0405-060708090a0b, path: /",
+         " } ] }\n", 32745},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        char *text = fill(rows[i].head, rows[i].n_most, rows[i].tail);
+
+        assert_problems(text, 0, 0, 0);
+        free(text);
+        text = fill(rows[i].head, rows[i].n_most + 1, rows[i].tail);
+        assert_problems(text, 1, 1, 0);
+        free(text);
+    }
+}
+END_TEST
+
 /* Each would take minutes if something were compared with everything before it. */
 START_TEST(files_of_a_megabyte_end)
 {
@@ -565,5 +614,6 @@ void unit_add_tests(TCase *tests)
     tcase_add_test(tests, what_is_whole_is_salvaged);
     tcase_add_test(tests, a_file_can_be_cut_anywhere);
     tcase_add_test(tests, a_file_can_have_anything_anywhere);
+    tcase_add_test(tests, texts_may_be_as_long_as_what_carries_them);
     tcase_add_loop_test(tests, files_of_a_megabyte_end, 0, 13);
 }
