@@ -13,8 +13,7 @@
 #include "lib/policy_reader.h"
 
 enum {
-    SELECTORS_MAX = 10000,   /* of one rule; numbers above are taken, see match.h */
-    VARIABLE_NAME_MAX = 255, /* bytes */
+    SELECTORS_MAX = 10000, /* of one rule; numbers above are taken, see match.h */
     DYNAMIC_USER_FIRST = 61184,
     DYNAMIC_USER_LAST = 65519,
 };
@@ -252,10 +251,8 @@ static void read_variable(struct match_reader *match, const struct yaml_node *ke
     struct reader *reader = match->reader;
 
     start_selector(match, selector, SELECTOR_VARIABLE, key);
-    if (key->length == 0 || key->length > VARIABLE_NAME_MAX || strchr(key->text, '='))
-        reader_error(reader, key,
-                     "\"%s\" is no name of a variable: it has 1 to %d bytes and no \"=\"",
-                     reader_show(reader, key->text), VARIABLE_NAME_MAX);
+    if (!value_variable(reader, key))
+        return;
     if (value_is_empty(key->next) || value_is_null(key->next)) {
         reader_error(reader, key,
                      "\"%s\" has no pattern; write \"*\" for any value, and not: { env: { %s: "

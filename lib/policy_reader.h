@@ -5,7 +5,7 @@
  * What the rooms that read a policy share: where problems go, how a mapping is
  * taken apart into the keys of the language, and how single values are read.
  *
- * Internal to policy_read*.c and policy_value.c; everybody else sees
+ * Internal to policy_read*.c and policy_value*.c; everybody else sees
  * policy_read.h. Reading goes on after an error, so that all of them are told:
  * a value that could not be read keeps its default, and the policy is thrown
  * away at the end. Running out of memory is sticky in `error`; whoever
@@ -143,6 +143,8 @@ bool value_text(struct reader *reader, enum policy_key_id id, const struct yaml_
 /* Also without control characters, at most `max` bytes; the caller frees it. */
 bool value_name(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                 size_t max, char **ret_name) MUST_CHECK;
+/* A key that is the name of a variable. */
+bool value_variable(struct reader *reader, const struct yaml_node *key) MUST_CHECK;
 /* Absolute and spelled in one way only; it belongs to the tree. */
 bool value_path(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                 const char **ret_path) MUST_CHECK;
