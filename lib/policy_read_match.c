@@ -186,10 +186,24 @@ static void advise_port(struct reader *reader, const struct yaml_node *node, con
                 reader_show(reader, glob));
 }
 
+/* As shells have them. */
+static void advise_braces(struct reader *reader, const struct yaml_node *node, const char *glob)
+{
+    const char *open = strchr(glob, '{'), *comma = open ? strchr(open, ',') : NULL;
+
+    if (comma && strchr(comma, '}'))
+        reader_warn(reader, node,
+                    "braces stand for themselves in a pattern, so \"%s\" has no alternatives; "
+                    "write "
+                    "a list of patterns",
+                    reader_show(reader, glob));
+}
+
 /* Says of one pattern what keeps it from ever matching. */
 static void advise(struct reader *reader, const struct yaml_node *node, const char *glob,
                    enum policy_key_id id)
 {
+    advise_braces(reader, node, glob);
     switch (id) {
     case KEY_MATCH_EXE:
     case KEY_MATCH_PARENT:

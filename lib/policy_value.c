@@ -341,10 +341,16 @@ bool value_file_mode(struct reader *reader, enum policy_key_id id, const struct 
 bool value_clsid(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                  struct guid *ret_clsid)
 {
-    if (node->kind == YAML_NODE_TEXT && guid_parse(node->text, ret_clsid))
-        return true;
-    value_refuse(reader, id, node);
-    return false;
+    static const struct guid nothing;
+    struct guid clsid;
+
+    if (node->kind != YAML_NODE_TEXT || !guid_parse(node->text, &clsid) ||
+        guid_compare(&clsid, &nothing) == 0) {
+        value_refuse(reader, id, node);
+        return false;
+    }
+    *ret_clsid = clsid;
+    return true;
 }
 
 /* A list of something that is called `name`, see value_refuse_as. */
