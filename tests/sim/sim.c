@@ -372,7 +372,7 @@ static void judge_end(struct history *history)
             if (!runtime->is_resumed[port])
                 broken(history, runtime, "a port was not resumed");
         }
-    }    /* Whoever looks for us answers in the end, if only that he cannot tell. */
+    } /* Whoever looks for us answers in the end, if only that he cannot tell. */
     for (size_t i = 0; i < history->n_habits; i++) {
         history->habits[i].runtime->process->is_silent = false;
         world_kill(world, history->habits[i].runtime->process);
