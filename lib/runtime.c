@@ -303,6 +303,7 @@ bool runtime_send(struct runtime *runtime, struct connection *connection,
     connection_set_state(connection, CONNECTION_BUSY, MOMENT_NEVER);
     runtime->busy = connection;
     runtime->flight = flight;
+    runtime->sent_at = now;
     runtime_set_next(runtime, deadline);
     return true;
 }

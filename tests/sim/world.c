@@ -568,6 +568,14 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
 
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command)
 {
+    if (!world_peek_command(connection, ret_command))
+        return false;
+    drop_message(connection);
+    return true;
+}
+
+bool world_peek_command(struct world_connection *connection, struct world_command *ret_command)
+{
     struct world_command command = {.listener = connection->listener, .at = connection->world->now};
     struct wire_header header;
     struct bytes_reader reader;
@@ -582,7 +590,6 @@ bool world_take_command(struct world_connection *connection, struct world_comman
     reader = bytes_reader_over(connection->message + WIRE_HEADER_SIZE,
                                connection->message_length - WIRE_HEADER_SIZE);
     read_arguments(&command, &reader);
-    drop_message(connection);
     *ret_command = command;
     return true;
 }

@@ -163,6 +163,7 @@ void world_end(struct world_connection *connection);
 
 /* The command that was sent to it and not yet taken; false when there is none. */
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command);
+bool world_peek_command(struct world_connection *connection, struct world_command *ret_command);
 
 /* A runtime of .NET 10 that behaves, with suspending ports on these listeners. `cookie` is eight
  * hexadecimal digits. */
