@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * fake-runtime: one process that behaves on its diagnostic ports as a .NET
+ * runtime does, and on demand worse. This file reads the command line, and
+ * ends the program as such a runtime ends; the rest is in the rooms beside it.
+ */
+
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/fake/commands.h"
+#include "tests/fake/runtime.h"
+#include "tests/fake/startup.h"
+
+enum { STATUS_USAGE = 2, STATUS_TERMINATED = 143 };
+
+static int terminated_fd = -1;
+
+static void print_help(void)
+{
+    printf("usage: fake-runtime [OPTION]... [--] [ARGUMENT]...\n"
+           "\n"
+           "Behaves on its diagnostic ports (DOTNET_DiagnosticPorts) as a .NET runtime does, and\n"
+           "on demand worse. The ARGUMENTs are those of the application it seems to run.\n"
+           "\n"
+           "  --behave KEY[=VALUE],...   any number of the behaviours below; \"\\,\" is a comma\n"
+           "  --KEY VALUE, --KEY=VALUE   one of them\n"
+           "  --help                     this text\n"
+           "\n"
+           "Behaviours are also read from the variable FAKE_BEHAVE, before the command line.\n");
+    behaviour_print_help();
+    printf(
+        "\nKIND[@WHICH] names commands; WHICH counts those of that kind, or connections, from 1:\n"
+        "N, N-M or N+. KIND is \"info\", \"collect\" or \"dump\" for a group, four hexadecimal "
+        "digits\n"
+        "of set and id, or one of:\n");
+    commands_print_help();
+    printf(
+        "\nExit status: that of --exit-status; 143 or death by the signal after SIGTERM, as the\n"
+        "version has it; 2 for a wrong command line.\n");
+}
+
+/* One option and its value at `*index`. False when it is not one. */
+static bool read_option(struct behaviour *behaviour, char **argv, int *index)
+{
+    char *key = argv[*index] + 2;
+    char *value = strchr(key, '=');
+
+    if (value)
+        *value++ = '\0';
+    else if ((behaviour_takes_value(key) || strcmp(key, "behave") == 0) && argv[*index + 1])
+        value = argv[++*index];
+    if (strcmp(key, "behave") == 0)
+        return value && behaviour_set_list(behaviour, value);
+    return behaviour_set(behaviour, key, value);
+}
+
+/* The index of the first argument of the application; exits on --help, -1 when something is wrong.
+ */
+static int read_options(struct behaviour *behaviour, char **argv)
+{
+    int index = 1;
+
+    for (; argv[index] && strncmp(argv[index], "--", 2) == 0; index++) {
+        if (strcmp(argv[index], "--") == 0)
+            return index + 1;
+        if (strcmp(argv[index], "--help") == 0) {
+            print_help();
+            exit(EXIT_SUCCESS);
+        }
+        if (!read_option(behaviour, argv, &index)) {
+            fprintf(stderr, "fake-runtime: see --help\n");
+            return -1;
+        }
+    }
+    return index;
+}
+
+/* Options are cut up while they are read, and exec needs them whole. */
+static char **copy_arguments(char **argv)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (argv[n])
+        n++;
+    copy = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i] = strdup(argv[i]);
+        if (!copy[i])
+            return NULL;
+    }
+    return copy;
+}
+
+static void on_terminate(int signal_number)
+{
+    (void)signal_number;
+    if (terminated_fd >= 0)
+        eventfd_write(terminated_fd, 1);
+}
+
+/* Up to .NET 9 a SIGTERM that comes too early is gone for good. */
+static void arrange_signals(const struct version *version, bool runs)
+{
+    struct sigaction terminate = {.sa_handler = on_terminate, .sa_flags = SA_RESTART};
+
+    if (!runs) {
+        struct rlimit none = {0, 0};
+
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGPIPE, SIG_IGN);
+    }
+    if (runs || version->terminate_is_lost)
+        sigaction(SIGTERM, &terminate, NULL);
+}
+
+static void wait_for_descriptor(unsigned long fd)
+{
+    char byte;
+
+    if (fd == 0)
+        return;
+    while (read((int)fd, &byte, 1) > 0)
+        ;
+    close((int)fd);
+}
+
+/* Starts this program again, as Process.Start or as native code would. */
+static pid_t start_child(struct runtime *runtime)
+{
+    static char guard[] = "FAKE_BEHAVE=child=none";
+    struct variables *variables = &runtime->variables;
+    bool is_managed = runtime->behaviour->child == CHILD_MANAGED;
+    char **array = is_managed ? variables_array(variables) : environ;
+    char **list = array;
+    size_t n = 0;
+    pid_t pid = -1;
+    char *argv[] = {runtime->program, NULL};
+
+    while (array && array[n])
+        n++;
+    list = calloc(n + 2, sizeof *list);
+    if (list) {
+        memcpy(list, array, n * sizeof *list);
+        list[n] = guard;
+        if (posix_spawn(&pid, runtime->program, NULL, NULL, argv, list) != 0)
+            pid = -1;
+    }
+    free(list);
+    if (is_managed)
+        free(array);
+    return pid;
+}
+
+/* Runs until it is told to end; why it did. */
+static const char *run(const struct behaviour *behaviour)
+{
+    struct pollfd events[] = {
+        {.fd = terminated_fd, .events = POLLIN},
+        {.fd = behaviour->run_for == RUN_FOR_STDIN ? STDIN_FILENO : -1, .events = POLLIN},
+    };
+    char buffer[512];
+
+    for (;;) {
+        if (poll(events, 2, -1) < 0)
+            continue;
+        if (events[0].revents != 0)
+            return "signal";
+        if (events[1].revents != 0 && read(STDIN_FILENO, buffer, sizeof buffer) <= 0)
+            return "stdin";
+    }
+}
+
+static int end(struct runtime *runtime, const char *reason)
+{
+    pthread_mutex_lock(&runtime->lock);
+    sessions_finish(runtime);
+    if (reason)
+        report_write(runtime, "end", reason);
+    pthread_mutex_unlock(&runtime->lock);
+    if (reason && strcmp(reason, "signal") == 0) {
+        if (!runtime->version->terminate_is_clean)
+            runtime_die(SIGTERM, NULL);
+        ports_remove_default(&runtime->ports);
+        return STATUS_TERMINATED;
+    }
+    ports_remove_default(&runtime->ports);
+    return (int)runtime->behaviour->exit_status;
+}
+
+static bool is_exec_due(struct runtime *runtime)
+{
+    struct fault_plan plan = faults_command(&runtime->behaviour->faults, FAULT_SET_START, 0, true);
+
+    return plan.due[FAULT_EXEC_AFTER] != NULL;
+}
+
+static int play(struct runtime *runtime)
+{
+    const struct behaviour *behaviour = runtime->behaviour;
+    const char *reason = NULL;
+    pid_t child = -1;
+
+    if (!startup_run(runtime))
+        return EXIT_FAILURE;
+    if (runtime->generation == 0 && is_exec_due(runtime))
+        runtime_exec(runtime);
+    terminated_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    arrange_signals(runtime->version, true);
+    if (behaviour->child != CHILD_NONE)
+        child = start_child(runtime);
+    if (behaviour->run_for != RUN_FOR_EXIT)
+        reason = run(behaviour);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    return end(runtime, reason);
+}
+
+int main(int argc, char **argv)
+{
+    /* Not on the stack: the other threads still use it while the program ends. */
+    static struct runtime runtime;
+    static struct behaviour behaviour;
+    char **whole = copy_arguments(argv);
+    const char *variable = getenv("FAKE_BEHAVE");
+    char *list = variable ? strdup(variable) : NULL;
+    int first;
+
+    /* One heap for all threads: a thousand of us have to fit. */
+    mallopt(M_ARENA_MAX, 1);
+    behaviour_init(&behaviour);
+    if (!whole || (list && !behaviour_set_list(&behaviour, list)))
+        return STATUS_USAGE;
+    first = read_options(&behaviour, argv);
+    if (first < 0 || !behaviour_complete(&behaviour))
+        return STATUS_USAGE;
+    wait_for_descriptor(behaviour.wait_fd);
+    arrange_signals(&behaviour.version, false);
+    if (!runtime_init(&runtime, &behaviour, whole, argc - first, argv + first))
+        return EXIT_FAILURE;
+    return play(&runtime);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "config.h"
+
+#include "tests/fake/variables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/bytes.h"
+#include "lib/hresult.h"
+#include "lib/text.h"
+#include "lib/wire.h"
+#include "tests/fake/utf8.h"
+
+/* What setenv's failure becomes on NativeAOT. */
+#define HRESULT_SETENV_FAILED UINT32_C(0xFFFFFFFF)
+
+/* As long as a filling variable gets; real ones are rarely longer. */
+enum { FILLER_UNITS = 1000 };
+
+static void free_list(char **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(list[i]);
+    free(list);
+}
+
+void variables_deinit(struct variables *variables)
+{
+    free_list(variables->list, variables->n);
+    free_list(variables->launched, variables->n_launched);
+    *variables = (struct variables){0};
+}
+
+static bool add(char ***list, size_t *n, char *string)
+{
+    char **longer;
+
+    if (!string)
+        return false;
+    longer = realloc(*list, (*n + 1) * sizeof *longer);
+    if (!longer) {
+        free(string);
+        return false;
+    }
+    longer[(*n)++] = string;
+    *list = longer;
+    return true;
+}
+
+bool variables_init(struct variables *variables, bool is_private)
+{
+    *variables = (struct variables){.is_private = is_private};
+    for (char **at = environ; *at; at++) {
+        if (!add(&variables->launched, &variables->n_launched, strdup(*at)))
+            return false;
+        if (is_private && !add(&variables->list, &variables->n, utf8_repair(*at)))
+            return false;
+    }
+    return true;
+}
+
+/* The bytes that ProcessEnvironment streams, the count included. */
+static size_t stream_size(const struct variables *variables)
+{
+    size_t size = 4;
+
+    for (size_t i = 0; i < variables->n; i++)
+        size += wire_string_size(variables->list[i]);
+    return size;
+}
+
+bool variables_fill(struct variables *variables, size_t size)
+{
+    size_t have = stream_size(variables);
+
+    for (unsigned number = 0; have < size; number++) {
+        char text[FILLER_UNITS + 16];
+        size_t left = (size - have) / 2;
+        int units = snprintf(text, sizeof text, "FAKE_FILLER_%06u=", number);
+
+        /* The last one makes it exact, if there is room for its name. */
+        left = left > 3 ? left - 3 : 0;
+        while (units < FILLER_UNITS && (size_t)units < left)
+            text[units++] = 'x';
+        text[units] = '\0';
+        if (!add(&variables->list, &variables->n, strdup(text)))
+            return false;
+        have += wire_string_size(text);
+    }
+    return true;
+}
+
+static bool has_name(const char *string, const char *name, size_t length)
+{
+    return strncmp(string, name, length) == 0 && string[length] == '=';
+}
+
+static const char *find(char *const *list, size_t n, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < n; i++) {
+        if (has_name(list[i], name, length))
+            return list[i] + length + 1;
+    }
+    return NULL;
+}
+
+const char *variables_get(const struct variables *variables, const char *name)
+{
+    return variables->is_private ? find(variables->list, variables->n, name) : getenv(name);
+}
+
+const char *variables_get_launched(const struct variables *variables, const char *name)
+{
+    return find(variables->launched, variables->n_launched, name);
+}
+
+static uint32_t set_private(struct variables *variables, const char *name, const char *value)
+{
+    size_t length = strlen(name) + strlen(value) + 2;
+    size_t name_length = strcspn(name, "=");
+    char *string = malloc(length);
+
+    if (!string)
+        return UINT32_C(0x80070008);
+    snprintf(string, length, "%s=%s", name, value);
+    for (size_t i = 0; i < variables->n; i++) {
+        if (has_name(variables->list[i], name, name_length)) {
+            free(variables->list[i]);
+            variables->list[i] = string;
+            return HRESULT_OK;
+        }
+    }
+    return add(&variables->list, &variables->n, string) ? HRESULT_OK : UINT32_C(0x80070008);
+}
+
+static uint32_t unset_private(struct variables *variables, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < variables->n; i++) {
+        /* A name with '=' was never a name. */
+        if (!strchr(name, '=') && has_name(variables->list[i], name, length)) {
+            free(variables->list[i]);
+            variables->list[i] = variables->list[--variables->n];
+            return HRESULT_OK;
+        }
+    }
+    return HRESULT_VARIABLE_NOT_FOUND;
+}
+
+uint32_t variables_set(struct variables *variables, const char *name, const char *value)
+{
+    if (!variables->is_private)
+        return name && value && setenv(name, value, 1) == 0 ? HRESULT_OK : HRESULT_SETENV_FAILED;
+    if (!name)
+        return HRESULT_INVALID_ARGUMENT;
+    if (*name == '\0')
+        return HRESULT_OK;
+    return value ? set_private(variables, name, value) : unset_private(variables, name);
+}
+
+bool variables_put(const struct variables *variables, struct bytes *out)
+{
+    char *const *list = variables->is_private ? variables->list : environ;
+    size_t n = 0;
+
+    while (variables->is_private ? n < variables->n : list[n] != NULL)
+        n++;
+    bytes_put_u32(out, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        if (!text_is_utf8(list[i], strlen(list[i])))
+            return false;
+        wire_put_string(out, list[i]);
+    }
+    return true;
+}
+
+static void put_member(struct bytes *out, bool *is_first, const char *string, const char *value)
+{
+    char *name = strndup(string, strcspn(string, "="));
+
+    if (!*is_first)
+        bytes_put_u8(out, ',');
+    *is_first = false;
+    utf8_put_json(out, name ? name : "");
+    bytes_put_u8(out, ':');
+    utf8_put_json(out, value);
+    free(name);
+}
+
+static bool is_filler(const char *string)
+{
+    return strncmp(string, "FAKE_FILLER_", strlen("FAKE_FILLER_")) == 0;
+}
+
+void variables_put_changes(const struct variables *variables, struct bytes *out)
+{
+    char *const *list = variables->is_private ? variables->list : environ;
+    bool is_first = true;
+
+    bytes_put_u8(out, '{');
+    for (size_t i = 0; variables->is_private ? i < variables->n : list[i] != NULL; i++) {
+        char *name = strndup(list[i], strcspn(list[i], "="));
+        const char *before = name ? variables_get_launched(variables, name) : NULL;
+        const char *equals = strchr(list[i], '=');
+        char *repaired = before ? utf8_repair(before) : NULL;
+
+        if (equals && !is_filler(list[i]) &&
+            !(before &&
+              (strcmp(before, equals + 1) == 0 || (repaired && strcmp(repaired, equals + 1) == 0))))
+            put_member(out, &is_first, list[i], equals + 1);
+        free(repaired);
+        free(name);
+    }
+    for (size_t i = 0; i < variables->n_launched; i++) {
+        char *name = strndup(variables->launched[i], strcspn(variables->launched[i], "="));
+
+        if (name && strchr(variables->launched[i], '=') && !variables_get(variables, name))
+            put_member(out, &is_first, variables->launched[i], NULL);
+        free(name);
+    }
+    bytes_put_u8(out, '}');
+}
+
+char **variables_array(const struct variables *variables)
+{
+    char **array;
+
+    if (!variables->is_private) {
+        size_t n = 0;
+
+        while (environ[n])
+            n++;
+        array = malloc((n + 1) * sizeof *array);
+        if (array)
+            memcpy(array, environ, (n + 1) * sizeof *array);
+        return array;
+    }
+    array = malloc((variables->n + 1) * sizeof *array);
+    if (array) {
+        if (variables->n > 0)
+            memcpy(array, variables->list, variables->n * sizeof *array);
+        array[variables->n] = NULL;
+    }
+    return array;
+}
