@@ -8,27 +8,20 @@
 
 #include "config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/fake/commands.h"
+#include "tests/fake/ending.h"
 #include "tests/fake/runtime.h"
 #include "tests/fake/startup.h"
 
-enum { STATUS_USAGE = 2, STATUS_TERMINATED = 143 };
-
-static int terminated_fd = -1;
+enum { STATUS_USAGE = 2 };
 
 static void print_help(void)
 {
@@ -107,28 +100,6 @@ static char **copy_arguments(char **argv)
     return copy;
 }
 
-static void on_terminate(int signal_number)
-{
-    (void)signal_number;
-    if (terminated_fd >= 0)
-        eventfd_write(terminated_fd, 1);
-}
-
-/* Up to .NET 9 a SIGTERM that comes too early is gone for good. */
-static void arrange_signals(const struct version *version, bool runs)
-{
-    struct sigaction terminate = {.sa_handler = on_terminate, .sa_flags = SA_RESTART};
-
-    if (!runs) {
-        struct rlimit none = {0, 0};
-
-        setrlimit(RLIMIT_CORE, &none);
-        signal(SIGPIPE, SIG_IGN);
-    }
-    if (runs || version->terminate_is_lost)
-        sigaction(SIGTERM, &terminate, NULL);
-}
-
 static void wait_for_descriptor(unsigned long fd)
 {
     char byte;
@@ -167,42 +138,6 @@ static pid_t start_child(struct runtime *runtime)
     return pid;
 }
 
-/* Runs until it is told to end; why it did. */
-static const char *run(const struct behaviour *behaviour)
-{
-    struct pollfd events[] = {
-        {.fd = terminated_fd, .events = POLLIN},
-        {.fd = behaviour->run_for == RUN_FOR_STDIN ? STDIN_FILENO : -1, .events = POLLIN},
-    };
-    char buffer[512];
-
-    for (;;) {
-        if (poll(events, 2, -1) < 0)
-            continue;
-        if (events[0].revents != 0)
-            return "signal";
-        if (events[1].revents != 0 && read(STDIN_FILENO, buffer, sizeof buffer) <= 0)
-            return "stdin";
-    }
-}
-
-static int end(struct runtime *runtime, const char *reason)
-{
-    pthread_mutex_lock(&runtime->lock);
-    sessions_finish(runtime);
-    if (reason)
-        report_write(runtime, "end", reason);
-    pthread_mutex_unlock(&runtime->lock);
-    if (reason && strcmp(reason, "signal") == 0) {
-        if (!runtime->version->terminate_is_clean)
-            runtime_die(SIGTERM, NULL);
-        ports_remove_default(&runtime->ports);
-        return STATUS_TERMINATED;
-    }
-    ports_remove_default(&runtime->ports);
-    return (int)runtime->behaviour->exit_status;
-}
-
 static bool is_exec_due(struct runtime *runtime)
 {
     struct fault_plan plan = faults_command(&runtime->behaviour->faults, FAULT_SET_START, 0, true);
@@ -212,23 +147,19 @@ static bool is_exec_due(struct runtime *runtime)
 
 static int play(struct runtime *runtime)
 {
-    const struct behaviour *behaviour = runtime->behaviour;
-    const char *reason = NULL;
+    const char *reason;
     pid_t child = -1;
 
     if (!startup_run(runtime))
         return EXIT_FAILURE;
     if (runtime->generation == 0 && is_exec_due(runtime))
         runtime_exec(runtime);
-    terminated_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    arrange_signals(runtime->version, true);
-    if (behaviour->child != CHILD_NONE)
+    if (runtime->behaviour->child != CHILD_NONE)
         child = start_child(runtime);
-    if (behaviour->run_for != RUN_FOR_EXIT)
-        reason = run(behaviour);
+    reason = ending_wait(runtime);
     if (child > 0)
         waitpid(child, NULL, 0);
-    return end(runtime, reason);
+    return ending_end(runtime, reason);
 }
 
 int main(int argc, char **argv)
@@ -250,7 +181,7 @@ int main(int argc, char **argv)
     if (first < 0 || !behaviour_complete(&behaviour))
         return STATUS_USAGE;
     wait_for_descriptor(behaviour.wait_fd);
-    arrange_signals(&behaviour.version, false);
+    ending_prepare(&behaviour.version);
     if (!runtime_init(&runtime, &behaviour, whole, argc - first, argv + first))
         return EXIT_FAILURE;
     return play(&runtime);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/fake/ending.h"
 #include "tests/fake/grammar.h"
 #include "tests/fake/link.h"
 #include "tests/fake/picture.h"
@@ -104,6 +105,7 @@ bool startup_run(struct runtime *runtime)
         pause_for_tools(runtime);
     }
     start_engine(runtime);
+    ending_begin();
     pthread_mutex_lock(&runtime->lock);
     runtime->is_managed = true;
     report_write(runtime, "start", NULL);
