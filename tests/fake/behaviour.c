@@ -152,7 +152,7 @@ bool behaviour_takes_value(const char *key)
 {
     const struct row *row = find_row(key);
 
-    return row && row->type != ROW_CONNECTION_FAULT;
+    return row && (row->type != ROW_CONNECTION_FAULT || row->argument == FAULT_ARGUMENT_TEXT);
 }
 
 static const char *set_choice(const struct row *row, const char *value, unsigned *ret_choice)

@@ -172,7 +172,7 @@ static bool advertise(struct ports *ports, int fd, unsigned connection)
     else if (!plan.due[FAULT_NO_ADVERTISE])
         link_write(fd, bytes, length, runtime->behaviour->slow_bytes);
     if (plan.due[FAULT_STOP_AFTER_ADVERTISE])
-        kill(getpid(), SIGSTOP);
+        raise(SIGSTOP);
     return cut == NULL;
 }
 

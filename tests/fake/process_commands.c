@@ -31,6 +31,18 @@ void process_run_resume(struct call *call)
     runtime_resume(call->runtime, call->port);
 }
 
+/* A bug of all versions (8 to 11): for a command that should have had no payload, what is sent as
+ * the reply is that payload and the 20 bytes that lie behind it. */
+static void echo_payload(struct call *call)
+{
+    if (call->is_empty)
+        return;
+    call->reply.length = 0;
+    bytes_put_run(&call->reply, call->payload.at, call->payload.left);
+    for (unsigned i = 0; i < WIRE_HEADER_SIZE; i++)
+        bytes_put_u8(&call->reply, 0);
+}
+
 /* The program alone while managed code has not begun, then its arguments too, without quotes. */
 static char *command_line(const struct runtime *runtime)
 {
@@ -108,6 +120,7 @@ void process_run_info(struct call *call)
     if (!line || wire_message_end(&call->reply) != 0)
         commands_fail(call, HRESULT_FAIL);
     free(line);
+    echo_payload(call);
 }
 
 void process_run_environment(struct call *call)
@@ -119,6 +132,7 @@ void process_run_environment(struct call *call)
     bytes_put_u16(&call->reply, 0);
     if (wire_message_end(&call->reply) != 0)
         abort();
+    echo_payload(call);
 }
 
 /* NativeAOT gives what it gets to setenv, which checks the name first and the value never. */

@@ -158,7 +158,7 @@ static bool before_reply(struct call *call)
     const struct fault *fault;
 
     if (due(call, FAULT_STOP_BEFORE_REPLY))
-        kill(getpid(), SIGSTOP);
+        raise(SIGSTOP);
     fault = due(call, FAULT_DELAY);
     if (fault)
         link_sleep(fault->argument);
@@ -232,7 +232,7 @@ static void after_reply(struct call *call)
         pthread_mutex_unlock(&call->runtime->lock);
     }
     if (due(call, FAULT_STOP_AFTER_REPLY))
-        kill(getpid(), SIGSTOP);
+        raise(SIGSTOP);
     fault = due(call, FAULT_DIE_AFTER_REPLY);
     if (fault)
         runtime_die(signal_of(fault), NULL);

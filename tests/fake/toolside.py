@@ -275,7 +275,9 @@ class Process:
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
 
     def line(self):
         """The next line of its standard output; "" at the end."""

@@ -18,8 +18,9 @@
 /* What setenv's failure becomes on NativeAOT. */
 #define HRESULT_SETENV_FAILED UINT32_C(0xFFFFFFFF)
 
-/* As long as a filling variable gets; real ones are rarely longer. */
-enum { FILLER_UNITS = 1000 };
+/* A filling variable: its length without what a string takes in a message, and the least and the
+ * most of it. */
+enum { FILLER_NAME = 19, FILLER_MAX = 1000 };
 
 static void free_list(char **list, size_t n)
 {
@@ -73,20 +74,36 @@ static size_t stream_size(const struct variables *variables)
     return size;
 }
 
+/* The length of the next filler when `left` bytes are to be filled: as long as it may be, but never
+ * so that less than the shortest one is left. */
+static size_t filler_length(size_t left)
+{
+    const size_t shortest = WIRE_STRING_OVERHEAD + 2 * FILLER_NAME;
+    size_t length, rest;
+
+    if (left <= shortest)
+        return FILLER_NAME;
+    length = (left - WIRE_STRING_OVERHEAD) / 2;
+    if (length <= FILLER_MAX)
+        return length;
+    rest = left - WIRE_STRING_OVERHEAD - 2 * (size_t)FILLER_MAX;
+    return rest < shortest ? FILLER_MAX - shortest / 2 : FILLER_MAX;
+}
+
 bool variables_fill(struct variables *variables, size_t size)
 {
     size_t have = stream_size(variables);
 
     for (unsigned number = 0; have < size; number++) {
-        char text[FILLER_UNITS + 16];
-        size_t left = (size - have) / 2;
-        int units = snprintf(text, sizeof text, "FAKE_FILLER_%06u=", number);
+        size_t length = filler_length(size - have);
+        char text[FILLER_MAX + 1];
 
-        /* The last one makes it exact, if there is room for its name. */
-        left = left > 3 ? left - 3 : 0;
-        while (units < FILLER_UNITS && (size_t)units < left)
-            text[units++] = 'x';
-        text[units] = '\0';
+        memset(text, 'x', length);
+        text[length] = '\0';
+        /* The name takes as many bytes as FILLER_NAME says. */
+        snprintf(text, FILLER_NAME + 1, "FAKE_FILLER_%06u=", number % 1000000);
+        if (length > FILLER_NAME)
+            text[FILLER_NAME] = 'x';
         if (!add(&variables->list, &variables->n, strdup(text)))
             return false;
         have += wire_string_size(text);
