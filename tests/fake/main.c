@@ -83,7 +83,7 @@ static int read_options(struct behaviour *behaviour, char **argv)
     return index;
 }
 
-/* Options are cut up while they are read, and exec needs them whole. */
+/* Options are cut up while they are read, and /proc/PID/cmdline would show that. */
 static char **copy_arguments(char **argv)
 {
     size_t n = 0;
@@ -111,31 +111,41 @@ static void wait_for_descriptor(unsigned long fd)
     close((int)fd);
 }
 
-/* Starts this program again, as Process.Start or as native code would. */
+/* Starts this program again with the same arguments, as Process.Start or as native code would. */
 static pid_t start_child(struct runtime *runtime)
 {
-    static char guard[] = "FAKE_BEHAVE=child=none";
-    struct variables *variables = &runtime->variables;
+    static char mark[] = "FAKE_CHILD=1";
     bool is_managed = runtime->behaviour->child == CHILD_MANAGED;
-    char **array = is_managed ? variables_array(variables) : environ;
-    char **list = array;
+    char **managed = is_managed ? variables_array(&runtime->variables) : NULL;
+    char **inherited = is_managed ? managed : environ;
+    char **list;
     size_t n = 0;
     pid_t pid = -1;
-    char *argv[] = {runtime->program, NULL};
 
-    while (array && array[n])
+    while (inherited && inherited[n])
         n++;
     list = calloc(n + 2, sizeof *list);
     if (list) {
-        memcpy(list, array, n * sizeof *list);
-        list[n] = guard;
-        if (posix_spawn(&pid, runtime->program, NULL, NULL, argv, list) != 0)
+        list[0] = mark;
+        for (size_t i = 0; i < n; i++)
+            list[i + 1] = inherited[i];
+        if (posix_spawn(&pid, runtime->program, NULL, NULL, runtime->process_arguments, list) != 0)
             pid = -1;
     }
     free(list);
-    if (is_managed)
-        free(array);
+    free(managed);
     return pid;
+}
+
+/* A child has none of its own, nor its parent's port, and ends when it has started. */
+static void adjust_to_child(struct behaviour *behaviour)
+{
+    if (!getenv("FAKE_CHILD"))
+        return;
+    behaviour->child = CHILD_NONE;
+    behaviour->default_port = NULL;
+    behaviour->run_for = RUN_FOR_EXIT;
+    behaviour->wait_fd = 0;
 }
 
 static bool is_exec_due(struct runtime *runtime)
@@ -167,22 +177,26 @@ int main(int argc, char **argv)
     /* Not on the stack: the other threads still use it while the program ends. */
     static struct runtime runtime;
     static struct behaviour behaviour;
-    char **whole = copy_arguments(argv);
+    /* What was told, which the behaviour points into. */
+    static char **options;
+    static char *list;
     const char *variable = getenv("FAKE_BEHAVE");
-    char *list = variable ? strdup(variable) : NULL;
     int first;
 
     /* One heap for all threads: a thousand of us have to fit. */
     mallopt(M_ARENA_MAX, 1);
+    options = copy_arguments(argv);
+    list = variable ? strdup(variable) : NULL;
     behaviour_init(&behaviour);
-    if (!whole || (list && !behaviour_set_list(&behaviour, list)))
+    if (!options || (list && !behaviour_set_list(&behaviour, list)))
         return STATUS_USAGE;
-    first = read_options(&behaviour, argv);
+    first = read_options(&behaviour, options);
     if (first < 0 || !behaviour_complete(&behaviour))
         return STATUS_USAGE;
+    adjust_to_child(&behaviour);
     wait_for_descriptor(behaviour.wait_fd);
     ending_prepare(&behaviour.version);
-    if (!runtime_init(&runtime, &behaviour, whole, argc - first, argv + first))
+    if (!runtime_init(&runtime, &behaviour, argv, argc - first, argv + first))
         return EXIT_FAILURE;
     return play(&runtime);
 }

@@ -43,15 +43,17 @@ static void echo_payload(struct call *call)
         bytes_put_u8(&call->reply, 0);
 }
 
-/* The program alone while managed code has not begun, then its arguments too, without quotes. */
+/* The program alone while managed code has not begun, then its arguments too, without quotes; on
+ * NativeAOT always the program alone. */
 static char *command_line(const struct runtime *runtime)
 {
+    bool is_whole = runtime->is_managed && runtime->version->kind != KIND_NATIVEAOT;
     struct bytes out;
     char *text, *repaired;
 
     bytes_init(&out, SIZE_MAX - 1);
     bytes_put_string(&out, runtime->program);
-    for (int i = 0; runtime->is_managed && i < runtime->n_arguments; i++)
+    for (int i = 0; is_whole && i < runtime->n_arguments; i++)
         bytes_put_format(&out, " %s", runtime->arguments[i]);
     if (bytes_finish(&out) != 0)
         return NULL;

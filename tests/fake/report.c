@@ -145,11 +145,11 @@ static void put_twice(struct bytes *out, const struct report *report, const stru
     bool is_first = true;
 
     bytes_put_string(out, ",\"twice\":[");
-    for (size_t i = 0; i < report->n; i++) {
+    for (size_t i = report->n_told; i < report->n; i++) {
         if (is_applied(report->list[i]) && is_applied_before(report, i))
             put_one_more(out, &is_first, report->list[i]->subject);
     }
-    for (size_t i = 0; i < hooks->n_ran; i++) {
+    for (size_t i = report->n_told_hooks; i < hooks->n_ran; i++) {
         if (ran_before(hooks, i))
             put_one_more(out, &is_first, hooks->ran[i]);
     }
@@ -161,7 +161,7 @@ static void put_after_resume(struct bytes *out, const struct report *report)
     bool is_first = true;
 
     bytes_put_string(out, ",\"after_resume\":[");
-    for (size_t i = 0; i < report->n; i++) {
+    for (size_t i = report->n_told; i < report->n; i++) {
         if (report->list[i]->is_after_resume)
             put_one_more(out, &is_first, commands_name(report->list[i]->set, report->list[i]->id));
     }
@@ -256,4 +256,5 @@ void report_write(struct runtime *runtime, const char *event, const char *reason
         write_line(runtime->behaviour->report, &line);
     bytes_deinit(&line);
     report->n_told = report->n;
+    report->n_told_hooks = runtime->hooks.n_ran;
 }

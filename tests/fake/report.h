@@ -33,7 +33,8 @@ struct report_command {
 struct report {
     struct report_command **list;
     size_t n;
-    size_t n_told; /* of these the first line has told */
+    size_t n_told;       /* of these an earlier line has told */
+    size_t n_told_hooks; /* likewise, of the hooks that ran */
 };
 
 void report_deinit(struct report *report);
@@ -46,5 +47,6 @@ struct report_command *report_command(struct runtime *runtime, const struct port
 void report_text(struct report_command *command, const char *name, const char *text);
 void report_number(struct report_command *command, const char *name, uint64_t number);
 
-/* Writes the line of that event, "start" or "end", into the report file or to standard output. */
+/* Writes the line of that event, "start" or "end", into the report file or to standard output. The
+ * second one tells only the commands that the first has not told. */
 void report_write(struct runtime *runtime, const char *event, const char *reason);

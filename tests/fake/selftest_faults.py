@@ -831,7 +831,7 @@ def test_memfd():
 def test_children():
     """A managed child sees the variables that were set, a native one those of the launch."""
     for child, seen in (("managed", False), ("native", True)):
-        with fake("--child", child) as (runtime, port):
+        with fake("--child", child, "--version", "9") as (runtime, port):
             port.ask(SET_ENV, text("DOTNET_DiagnosticPorts") + text(None))
             port.ask(RESUME)
             reports = [runtime.report()]
@@ -843,6 +843,16 @@ def test_children():
                 connection.ask(RESUME)
             reports.append(runtime.report())
             expect("ports of the child", len(reports[1]["ports"]), 1 if seen else 0)
+            expect("versions", [report["version"] for report in reports], ["9.0.23"] * 2)
+
+
+def test_command_line_stays():
+    """What /proc shows are the arguments as they were given, cut up nowhere."""
+    with fake("--behave", "entry=a,version=9", "--rid=x", arguments=("app.dll",)) as (runtime, port):
+        port.accept()
+        shown = pathlib.Path(f"/proc/{runtime.pid}/cmdline").read_bytes()
+        options = ["--behave", "entry=a,version=9", "--rid=x", "--run-for", "stdin", "--", "app.dll"]
+        expect("cmdline", shown, b"\0".join(text.encode() for text in [FAKE, *options, ""]))
 
 
 def test_behaviours_of_the_environment():

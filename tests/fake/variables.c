@@ -55,7 +55,7 @@ static bool add(char ***list, size_t *n, char *string)
 bool variables_init(struct variables *variables, bool is_private)
 {
     *variables = (struct variables){.is_private = is_private};
-    for (char **at = environ; *at; at++) {
+    for (char **at = environ; at && *at; at++) {
         if (!add(&variables->launched, &variables->n_launched, strdup(*at)))
             return false;
         if (is_private && !add(&variables->list, &variables->n, utf8_repair(*at)))
@@ -182,13 +182,26 @@ uint32_t variables_set(struct variables *variables, const char *name, const char
     return value ? set_private(variables, name, value) : unset_private(variables, name);
 }
 
-bool variables_put(const struct variables *variables, struct bytes *out)
+/* What the runtime has now: its copy, or the real environment. */
+static char *const *current(const struct variables *variables, size_t *ret_n)
 {
-    char *const *list = variables->is_private ? variables->list : environ;
     size_t n = 0;
 
-    while (variables->is_private ? n < variables->n : list[n] != NULL)
+    if (variables->is_private) {
+        *ret_n = variables->n;
+        return variables->list;
+    }
+    while (environ && environ[n])
         n++;
+    *ret_n = n;
+    return environ;
+}
+
+bool variables_put(const struct variables *variables, struct bytes *out)
+{
+    size_t n;
+    char *const *list = current(variables, &n);
+
     bytes_put_u32(out, (uint32_t)n);
     for (size_t i = 0; i < n; i++) {
         if (!text_is_utf8(list[i], strlen(list[i])))
@@ -198,48 +211,58 @@ bool variables_put(const struct variables *variables, struct bytes *out)
     return true;
 }
 
-static void put_member(struct bytes *out, bool *is_first, const char *string, const char *value)
+static void put_member(struct bytes *out, bool *is_first, const char *name, const char *value)
 {
-    char *name = strndup(string, strcspn(string, "="));
-
     if (!*is_first)
         bytes_put_u8(out, ',');
     *is_first = false;
-    utf8_put_json(out, name ? name : "");
+    utf8_put_json(out, name);
     bytes_put_u8(out, ':');
     utf8_put_json(out, value);
-    free(name);
 }
 
-static bool is_filler(const char *string)
+/* The part before '='; NULL for what has none, is a filler, or when memory is out. */
+static char *name_of(const char *string)
 {
-    return strncmp(string, "FAKE_FILLER_", strlen("FAKE_FILLER_")) == 0;
+    const char *equals = strchr(string, '=');
+
+    if (!equals || strncmp(string, "FAKE_FILLER_", strlen("FAKE_FILLER_")) == 0)
+        return NULL;
+    return strndup(string, (size_t)(equals - string));
+}
+
+/* Whether that value was there at launch, if only with bytes that the copy has replaced. */
+static bool is_as_launched(const struct variables *variables, const char *name, const char *value)
+{
+    const char *before = variables_get_launched(variables, name);
+    char *repaired = before ? utf8_repair(before) : NULL;
+    bool same =
+        before && (strcmp(before, value) == 0 || (repaired && strcmp(repaired, value) == 0));
+
+    free(repaired);
+    return same;
 }
 
 void variables_put_changes(const struct variables *variables, struct bytes *out)
 {
-    char *const *list = variables->is_private ? variables->list : environ;
     bool is_first = true;
+    size_t n;
+    char *const *list = current(variables, &n);
 
     bytes_put_u8(out, '{');
-    for (size_t i = 0; variables->is_private ? i < variables->n : list[i] != NULL; i++) {
-        char *name = strndup(list[i], strcspn(list[i], "="));
-        const char *before = name ? variables_get_launched(variables, name) : NULL;
-        const char *equals = strchr(list[i], '=');
-        char *repaired = before ? utf8_repair(before) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        char *name = name_of(list[i]);
+        const char *value = name ? list[i] + strlen(name) + 1 : NULL;
 
-        if (equals && !is_filler(list[i]) &&
-            !(before &&
-              (strcmp(before, equals + 1) == 0 || (repaired && strcmp(repaired, equals + 1) == 0))))
-            put_member(out, &is_first, list[i], equals + 1);
-        free(repaired);
+        if (name && !is_as_launched(variables, name, value))
+            put_member(out, &is_first, name, value);
         free(name);
     }
     for (size_t i = 0; i < variables->n_launched; i++) {
-        char *name = strndup(variables->launched[i], strcspn(variables->launched[i], "="));
+        char *name = name_of(variables->launched[i]);
 
-        if (name && strchr(variables->launched[i], '=') && !variables_get(variables, name))
-            put_member(out, &is_first, variables->launched[i], NULL);
+        if (name && !variables_get(variables, name))
+            put_member(out, &is_first, name, NULL);
         free(name);
     }
     bytes_put_u8(out, '}');
@@ -247,23 +270,11 @@ void variables_put_changes(const struct variables *variables, struct bytes *out)
 
 char **variables_array(const struct variables *variables)
 {
-    char **array;
+    size_t n;
+    char *const *list = current(variables, &n);
+    char **array = calloc(n + 1, sizeof *array);
 
-    if (!variables->is_private) {
-        size_t n = 0;
-
-        while (environ[n])
-            n++;
-        array = malloc((n + 1) * sizeof *array);
-        if (array)
-            memcpy(array, environ, (n + 1) * sizeof *array);
-        return array;
-    }
-    array = malloc((variables->n + 1) * sizeof *array);
-    if (array) {
-        if (variables->n > 0)
-            memcpy(array, variables->list, variables->n * sizeof *array);
-        array[variables->n] = NULL;
-    }
+    for (size_t i = 0; array && i < n; i++)
+        array[i] = list[i];
     return array;
 }
