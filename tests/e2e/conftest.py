@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders and daemons that are cleaned up whatever becomes of a test."""
+"""Folders, daemons and runtimes that are cleaned up whatever becomes of a test."""
 
+import os
 import pathlib
 import sys
 
@@ -10,6 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
 
 import harness  # noqa: E402
+import rig as rigs  # noqa: E402
+import runtimes  # noqa: E402
 
 
 @pytest.fixture
@@ -24,25 +27,40 @@ def daemon(folder):
     """Makes daemons; each has to end well."""
     made = []
 
-    def make(*arguments, **options):
-        made.append(harness.Daemon(folder, *arguments, **options))
+    def make(*arguments, in_folder=None, **options):
+        made.append(harness.Daemon(in_folder or folder, *arguments, **options))
         return made[-1]
 
     yield make
     for one in made:
-        if one.alive():
+        if one.is_alive():
             one.stop()
 
 
-@pytest.fixture
-def fake():
-    """Makes fake runtimes; none outlives the test."""
-    made = []
+def maker(kind):
+    """A fixture that makes programs of that kind; none outlives the test, and none its daemon."""
 
-    def make(*arguments, **options):
-        made.append(harness.Fake(*arguments, **options))
-        return made[-1]
+    @pytest.fixture
+    def make_one(daemon):
+        made = []
 
-    yield make
-    for one in made:
-        one.kill()
+        def make(*arguments, **options):
+            made.append(kind(*arguments, **options))
+            return made[-1]
+
+        yield make
+        for one in made:
+            one.kill()
+
+    return make_one
+
+
+fake = maker(runtimes.Fake)
+fleet = maker(runtimes.Fleet)
+abuse = maker(runtimes.Abuse)
+app = maker(runtimes.App)
+
+
+@pytest.fixture(scope="session")
+def rig():
+    return rigs.Rig(os.environ["DIAGPORT_RIG"])

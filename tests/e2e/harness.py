@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What end-to-end tests share: a real daemon in a private folder, and runtimes.
+"""What end-to-end tests share: a private folder, and a real daemon in it.
 
-Nothing here waits for time. The daemon's log and the runtimes' reports come in
-through pipes, and a test waits for the line that says what it wants to know;
-TIMEOUT only ends a test that would wait for ever.
+Nothing here waits for time. What the daemon logs comes in through a pipe, and a
+test waits for the line that says what it wants to know.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -16,68 +16,24 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
-import time
 
-TIMEOUT = 60.0 * float(os.environ.get("DIAGPORT_PATIENCE", "1"))
+import pytest
+from lines import TIMEOUT, Lines
 
 BUILD = pathlib.Path(os.environ.get("DIAGPORT_BUILD", "build/gcc")).resolve()
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 #: What a sanitizer says when it found something.
-FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not")
+FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not|Assertion .* failed")
 
+#: Somebody without any right, and without a name on most machines.
+NOBODY, NOGROUP = 65534, 65534
 
-class Lines:
-    """The lines of a pipe, as they come. Waiting for one keeps those that were not wanted."""
+CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916dd}"
+OTHER_CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916de}"
 
-    def __init__(self, stream):
-        self.stream = stream
-        self.seen = []
-        self._rest = b""
-        self._ended = False
-        os.set_blocking(stream.fileno(), False)
-
-    def read(self, seconds):
-        """Takes what is there, waiting at most so long for the first of it; False at the end."""
-        if self._ended:
-            return False
-        ready, _, _ = select.select([self.stream], [], [], max(0.0, seconds))
-        if not ready:
-            return True
-        data = os.read(self.stream.fileno(), 1 << 20)
-        if not data:
-            self._ended = True
-            if self._rest:
-                self.seen.append(self._rest.decode("utf-8", "replace"))
-                self._rest = b""
-            return False
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self.seen += [line.decode("utf-8", "replace") for line in lines]
-        return True
-
-    def wait(self, pattern, start=0, what=None):
-        """The match of the first line from number `start` on that has the pattern."""
-        wanted = re.compile(pattern)
-        deadline = time.monotonic() + TIMEOUT
-        at = start
-        while True:
-            while at < len(self.seen):
-                match = wanted.search(self.seen[at])
-                if match:
-                    return match
-                at += 1
-            more = self.read(deadline - time.monotonic())
-            if at < len(self.seen):
-                continue
-            if not more or time.monotonic() > deadline:
-                raise AssertionError(
-                    f"no line with {what or pattern!r} came; the last ones:\n" + "\n".join(self.seen[-40:])
-                )
-
-    def count(self, pattern):
-        self.read(0)
-        return sum(1 for line in self.seen if re.search(pattern, line))
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user or unshare")
 
 
 class Folder:
@@ -85,34 +41,80 @@ class Folder:
 
     def __init__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="dp-", dir="/tmp"))
-        os.chmod(self.path, 0o755)
+        self.path.chmod(0o755)
 
     def __truediv__(self, name):
         return self.path / name
+
+    def file(self, name, content):
+        """Makes a file that everybody may read; returns its path as text."""
+        path = self.path / name
+        path.write_text(content)
+        path.chmod(0o644)
+        return str(path)
+
+    def hook(self, name="Hook.dll"):
+        """A file that fake runtimes take for a startup hook."""
+        return self.file(name, "fake-hook: ok\n")
+
+    def profiler(self, name="profiler.so", word="main"):
+        """A file that fake runtimes take for a profiler."""
+        return self.file(name, f"fake-profiler: {word}\n")
+
+    def program(self, path):
+        """A copy of a program that everybody may start, wherever the original is."""
+        copy = self.path / pathlib.Path(path).name
+        if not copy.exists():
+            shutil.copy(path, copy)
+            copy.chmod(0o755)
+        return str(copy)
 
     def remove(self):
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-LISTEN = """version: 1
-listen:
-  - {{ name: runtime, path: {folder}/runtime.sock, mode: "0666" }}
-control: {{ path: {folder}/control.sock, mode: "0666" }}
+def rule(name="all", match="all", **keys):
+    """One rule of a policy."""
+    return {"name": name, "match": match, **keys}
+
+
+def listen(folder, name="runtime", mode="0666", **keys):
+    """One listener of a policy."""
+    return {"name": name, "path": str(folder / f"{name}.sock"), "mode": mode, **keys}
+
+
+# Started before the daemon to give it what a service manager gives: descriptors from 3 on, and their names.
+PASS_SOCKETS = """
+import fcntl, os, sys
+names, fds, command = sys.argv[1], [int(n) for n in sys.argv[2].split(",")], sys.argv[3:]
+away = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in fds]
+for place, fd in enumerate(away):
+    os.dup2(fd, 3 + place)
+    os.close(fd)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)), LISTEN_FDNAMES=names)
+os.execv(command[0], command)
 """
 
 
 class Daemon:
-    """diagportd with a policy of the test's own; `{folder}` in it is the test's folder."""
+    """diagportd with a policy of the test's own, made of rules and other keys of the top level."""
 
-    def __init__(self, folder, rules="", head=LISTEN, start=True, arguments=(), environment=None, program=None):
+    def __init__(self, folder, rules=(), start=True, arguments=None, state=None, prefix=(), user=None, environment=None,
+                 passed=None, **top):
         self.folder = folder
         self.config = folder / "diagport.yaml"
-        self.arguments = list(arguments)
-        self.environment = environment
-        self.program = program or [str(BUILD / "diagportd")]
+        self.state = pathlib.Path(state or folder / "state")
+        self.program = str(BUILD / "diagportd") if user is None else folder.program(BUILD / "diagportd")
+        self.arguments = arguments
+        self.prefix = list(prefix)
+        self.user = user
+        self.environment = environment or {}
+        self.passed = passed or {}
         self.process = None
         self.log = None
-        self.policy(head + rules)
+        self.policy(rules, **top)
+        if user is not None:
+            os.chown(folder.path, user, user)
         if start:
             self.start()
 
@@ -124,67 +126,133 @@ class Daemon:
     def control(self):
         return str(self.folder / "control.sock")
 
-    def policy(self, text):
+    def policy(self, rules=(), **top):
+        """Writes the policy; what is left out has the defaults of these tests."""
+        whole = {
+            "version": 1,
+            "listen": [listen(self.folder)],
+            "control": {"path": self.control, "mode": "0666"},
+            **top,
+        }
+        if rules:
+            whole["rules"] = list(rules)
+        self.policy_text(json.dumps(whole, indent=1))
+
+    def policy_text(self, text):
         """Writes the policy file, as one step for whoever reads it."""
         new = self.folder / "diagport.yaml.new"
-        new.write_text(text.replace("{folder}", str(self.folder.path)).replace("{{", "{").replace("}}", "}"))
+        new.write_text(text)
+        new.chmod(0o644)
         new.rename(self.config)
 
-    def start(self, ready=r"ready|listening on .*runtime.sock", **options):
+    # Its life.
+
+    def _command(self):
+        command = [self.program]
+        if self.arguments is None:
+            command += ["--config", str(self.config), "--state", str(self.state)]
+        else:
+            command += self.arguments
+        if self.passed:
+            fds = ",".join(str(passed.fileno()) for passed in self.passed.values())
+            command = [sys.executable, "-c", PASS_SOCKETS, ":".join(self.passed), fds, *command]
+        return [*self.prefix, *command]
+
+    def spawn(self):
+        """Starts it without waiting for anything."""
+        self.ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.ready.bind(b"\0" + os.urandom(12).hex().encode())
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("LISTEN_", "DOTNET_"))},
+            "NOTIFY_SOCKET": "@" + self.ready.getsockname()[1:].decode(),
+            **self.environment,
+        }
+        identity = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
         self.process = subprocess.Popen(
-            [*self.program, "--config", str(self.config), "--state", str(self.folder / "state"), *self.arguments],
+            self._command(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=self.environment,
-            **options,
+            env=environment,
+            pass_fds=[passed.fileno() for passed in self.passed.values()],
+            **identity,
         )
         self.log = Lines(self.process.stderr)
-        if ready:
-            self.log.wait(ready, what="the daemon to listen")
         return self
 
-    def mark(self):
-        """Where the log is now, for waiting for what comes after."""
-        self.log.read(0)
-        return len(self.log.seen)
+    def start(self, policy_is_good=True):
+        self.spawn()
+        self.wait_until_ready()
+        assert (self.log.count("the policy has errors") == 0) == policy_is_good, self.last_lines()
+        return self
 
-    def wait(self, pattern, start=0):
-        return self.log.wait(pattern, start)
+    def wait_until_ready(self):
+        """Waits until it says to its service manager that it is ready: after its start, or after a reload."""
+        with contextlib.closing(PidHandle(self.process.pid)) as end:
+            while True:
+                ready, _, _ = select.select([self.ready, end], [], [], TIMEOUT)
+                assert self.ready in ready, "it is not ready:\n" + "\n".join(self.log.seen[-60:])
+                if b"READY=1" in self.ready.recv(4096):
+                    return
+
+    def mark(self):
+        return self.log.mark()
+
+    def wait(self, pattern, start=0, times=1):
+        return self.log.wait(pattern, start, times)
 
     def signal(self, number):
         self.process.send_signal(number)
 
+    def freeze(self):
+        """SIGSTOP; it stands when this returns."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
     def reload(self):
+        """SIGHUP; whether the policy on disk is in force then."""
         start = self.mark()
         self.signal(signal.SIGHUP)
-        return self.wait(r"(not )?reloaded: ", start).group(1) is None
+        return self.wait(r"diagportd: (not )?reloaded: ", start).group(1) is None
 
     def kill(self):
+        """SIGKILL."""
         self.process.kill()
-        self.process.wait(TIMEOUT)
-        self._drain()
+        self._reap()
 
-    def stop(self, status=0):
+    def stop(self):
         """SIGTERM, and that it ends as it should."""
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
             self.signal(signal.SIGCONT)
+        self.end(0)
+
+    def end(self, status):
+        """Waits for its end."""
+        self._reap()
+        assert self.process.returncode == status, f"status {self.process.returncode}:\n" + self.last_lines()
+
+    def _reap(self):
         self.process.wait(TIMEOUT)
-        self._drain()
-        assert self.process.returncode == status, f"status {self.process.returncode}:\n" + "\n".join(
-            self.log.seen[-60:]
-        )
+        self.log.end()
+        self.ready.close()
+        assert not any(map(FINDINGS.search, self.log.seen)), self.last_lines()
 
-    def _drain(self):
-        while self.log.read(TIMEOUT):
-            pass
-        self.process.stderr.close()
-        findings = [line for line in self.log.seen if FINDINGS.search(line)]
-        assert not findings, "\n".join(self.log.seen[-200:])
+    def last_lines(self):
+        return "\n".join(self.log.seen[-100:])
 
-    def alive(self):
+    def is_alive(self):
         return self.process is not None and self.process.poll() is None
+
+    # What it says of runtimes in its log.
+
+    def receipt(self, pid, state="running|gone|killed|held", start=0):
+        """What became of the runtime of that process, once it is in one of the states."""
+        self.wait(rf"diagportd: ({state}) .*\bpid={pid} ", start)
+        return Receipt([line for line in self.log.seen[start:] if f" pid={pid} " in line])
 
     # What it says over its control socket.
 
@@ -202,14 +270,45 @@ class Daemon:
         assert status == 200, (status, body)
         return json.loads(body)
 
-    def runtimes(self, query=""):
-        return self.get("/v1/runtimes" + query)["runtimes"]
-
-    def runtime(self, pid):
-        return self.get(f"/v1/runtimes/pid:{pid}")
+    # What it costs.
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+class Receipt:
+    """What the lines of one process say."""
+
+    FIELD = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|[^ :]+)')
+
+    def __init__(self, lines):
+        self.lines = lines
+        self.states = []
+        self.outcome = self.rule = self.why = None
+        self.steps = []
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line):
+        fields = {name: value.strip('"') for name, value in self.FIELD.findall(line)}
+        step = re.match(r"diagportd: step (\w+) (\w+)", line)
+        if step:
+            kind, result = step.groups()
+            code = re.search(r" code=(0x[0-9a-f]+)", line)
+            self.steps.append((kind, fields.get("name"), result, code and code.group(1)))
+        elif " was=" in line:
+            self.states.append(re.match(r"diagportd: (\w+) ", line).group(1))
+            self.outcome = fields.get("outcome", self.outcome)
+            self.rule = fields.get("rule", self.rule)
+            why = re.search(r'(?:"|=\w+): (.*)$', line)
+            self.why = why.group(1) if why else self.why
+
+    def results(self):
+        """How each step ended: {("env", "A"): "ok"}."""
+        return {(kind, name): result for kind, name, result, _ in self.steps}
+
+    def __repr__(self):
+        return "\n".join(self.lines)
 
 
 class Http(http.client.HTTPConnection):
@@ -225,79 +324,14 @@ class Http(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-class Fake:
-    """One fake runtime; its report lines say what it was told."""
+class PidHandle:
+    """Readable once the process has ended."""
 
-    def __init__(self, ports, *behaviours, arguments=(), environment=None, program=None, run_for="exit", **options):
-        self.process = subprocess.Popen(
-            [
-                program or str(BUILD / "tests/fake/fake-runtime"),
-                *(item for behaviour in behaviours for item in ("--behave", behaviour)),
-                "--run-for",
-                run_for,
-                "--",
-                *arguments,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"PATH": os.environ["PATH"], "DOTNET_DiagnosticPorts": ports, **(environment or {})},
-            **options,
-        )
-        self.pid = self.process.pid
-        self.lines = Lines(self.process.stdout)
+    def __init__(self, pid):
+        self.fd = os.pidfd_open(pid)
 
-    def report(self, event="start"):
-        """What it was told before its managed code started, or, for "end", in all."""
-        line = self.lines.wait(r'^\{"event":"%s"' % event).string
-        return json.loads(line)
+    def fileno(self):
+        return self.fd
 
-    def commands(self, event="start"):
-        """The commands that it took, in order, as short texts."""
-        return [story(command) for command in self.report(event)["commands"]]
-
-    def end(self):
-        """Lets it end, and gives its exit status."""
-        self.process.stdin.close()
-        while self.lines.read(TIMEOUT):
-            pass
-        self.process.stdout.close()
-        return self.process.wait(TIMEOUT)
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(TIMEOUT)
-
-
-def story(command):
-    """One command of a report as text: "env A=1", "hook /a:/b", "resume"."""
-    name = command["name"]
-    short = {
-        "SetEnvironmentVariable": "env",
-        "StartupProfiler": "profiler",
-        "ApplyStartupHook": "hook",
-        "ResumeRuntime": "resume",
-        "ProcessInfo3": "info3",
-        "ProcessInfo2": "info2",
-        "ProcessInfo": "info1",
-        "ProcessEnvironment": "environment",
-    }.get(name, f"{command['set']:02x}{command['id']:02x}")
-    if short == "env":
-        value = command["arguments"].get("value")
-        key = command["arguments"].get("name")
-        return f"unset {key}" if value is None else f"env {key}={value}"
-    if short in ("profiler", "hook"):
-        return f"{short} {command['arguments']['path']}"
-    return "kind" if short == "0300" else short
-
-
-def processes_are_gone(pids):
-    """Waits until none of the processes is left."""
-    for pid in pids:
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        select.select([handle], [], [], TIMEOUT)
-        os.close(handle)
+    def close(self):
+        os.close(self.fd)
