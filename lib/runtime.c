@@ -348,6 +348,9 @@ void runtime_watch_alive(struct runtime *runtime, struct moment now)
         return;
     if (n >= ARRAY_LENGTH(waits_ms))
         n = ARRAY_LENGTH(waits_ms) - 1;
+    /* Time for it to come back, since it is not looked for. */
+    if (!runtime->process->is_identified)
+        n = 1;
     runtime->n_alive_looks++;
     deadline_set(&runtime->broker->deadlines, &runtime->alive,
                  moment_after(now, span_from_ms(waits_ms[n])));
@@ -383,10 +386,8 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
     if (runtime_has_ended(runtime))
         return;
     /* The next one may be that port again, or another: the count of Resumes begins anew. */
-    if (!was_answered) {
+    if (!was_answered)
         runtime->n_ports = 0;
-        runtime->has_lost_count = true;
-    }
     runtime->n_alive_looks = 0;
     runtime_watch_alive(runtime, now);
     if (was_busy && is_resume(flight))
@@ -441,8 +442,7 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
     case QUESTION_ALIVE:
         if (runtime->n_connections > 0)
             return;
-        /* What cannot be identified cannot be told from its successor either. */
-        if (is_dead(runtime, facts) || !runtime->process->is_identified)
+        if (is_dead(runtime, facts))
             runtime_end(runtime, "its process ended", now);
         else
             runtime_watch_alive(runtime, now);
@@ -454,6 +454,11 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
 
 static void look_alive(struct runtime *runtime, struct moment now)
 {
+    /* What cannot be identified cannot be told from its successor either. */
+    if (!runtime->process->is_identified) {
+        runtime_end(runtime, "its process cannot be told from another", now);
+        return;
+    }
     if (runtime->question ||
         !broker_ask(runtime->broker, QUESTION_ALIVE, NULL, runtime, FACTS_STAT, NULL, 0))
         runtime_watch_alive(runtime, now);

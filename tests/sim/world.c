@@ -85,6 +85,7 @@ struct world *world_new_with(const char *policy, enum broker_trust trust, size_t
     world->now = (struct moment){1000000000};
     world->policy = read_policy(policy);
     world->usable_descriptors = usable_descriptors;
+    world->nobody.is_dead = true;
     start_broker(world, trust, usable_descriptors);
     return world;
 }
@@ -319,7 +320,7 @@ static void carry_out(struct world *world, struct action *action,
     case ACTION_ASK:
         process = find_process(world, action->question.pid);
         if (!process)
-            fail("a question about a process that never was");
+            process = &world->nobody;
         leave_open(world, action, process);
         if (!process->is_silent) {
             struct world_question *question = world->questions, **end = ret_answers;
@@ -367,7 +368,7 @@ static void free_question(struct world_question *question)
     free(question);
 }
 
-static void settle(struct world *world)
+void world_settle(struct world *world)
 {
     struct world_question *answers = NULL;
     struct notice *notice;
@@ -409,7 +410,7 @@ void world_answer_late(struct world *world)
         world->answering = question->process;
         broker_answer(world->broker, question->question.id,
                       look(question->process, &question->question), world->now);
-        settle(world);
+        world_settle(world);
         free_question(question);
     }
 }
@@ -454,7 +455,7 @@ struct world_connection *world_connect(struct world *world, struct world_process
     if (broker_connection_new(world->broker, listener, connection, &peer, world->now,
                               &connection->core) != 0)
         fail("a connection was not taken");
-    settle(world);
+    world_settle(world);
     return connection;
 }
 
@@ -463,7 +464,7 @@ void world_send(struct world_connection *connection, const void *bytes, size_t l
     if (connection->is_closed || connection->has_ended)
         return;
     broker_connection_bytes(connection->core, bytes, length, connection->world->now);
-    settle(connection->world);
+    world_settle(connection->world);
 }
 
 void world_advertise(struct world_connection *connection, const struct guid *cookie, uint64_t pid)
@@ -503,7 +504,7 @@ void world_end(struct world_connection *connection)
         return;
     connection->has_ended = true;
     broker_connection_ended(connection->core, connection->world->now);
-    settle(connection->world);
+    world_settle(connection->world);
 }
 
 struct guid world_cookie(const char *text)
@@ -574,17 +575,7 @@ bool world_take_command(struct world_connection *connection, struct world_comman
 
 /* Runtimes. */
 
-static size_t port_of(const struct world_runtime *runtime,
-                      const struct world_connection *connection)
-{
-    for (size_t i = 0; i < runtime->n_ports; i++) {
-        if (runtime->connections[i] == connection)
-            return i;
-    }
-    fail("a connection that is none of its runtime's");
-}
-
-static void connect_port(struct world_runtime *runtime, size_t port)
+void world_connect_port(struct world_runtime *runtime, size_t port)
 {
     struct world_process *process = runtime->process;
     struct world_connection *connection =
@@ -620,7 +611,7 @@ struct world_runtime *world_runtime(struct world *world, struct world_process *p
 void world_start(struct world_runtime *runtime)
 {
     for (size_t i = 0; i < runtime->n_ports; i++)
-        connect_port(runtime, i);
+        world_connect_port(runtime, i);
 }
 
 static void resume_port(struct world_runtime *runtime, size_t port)
@@ -729,7 +720,7 @@ static void answer(struct world_connection *connection, const struct world_comma
 static void come_back(struct world_runtime *runtime, size_t port)
 {
     if (!runtime->process->is_dead)
-        connect_port(runtime, port);
+        world_connect_port(runtime, port);
 }
 
 static void take(struct world_runtime *runtime, size_t port, const struct world_command *command)
@@ -782,7 +773,7 @@ static bool notice_closed(struct world_runtime *runtime)
     for (size_t i = 0; i < runtime->n_ports; i++) {
         if (runtime->connections[i] && runtime->connections[i]->is_closed &&
             !runtime->process->is_dead) {
-            connect_port(runtime, i);
+            world_connect_port(runtime, i);
             return true;
         }
     }
@@ -833,7 +824,7 @@ void world_pass(struct world *world, struct span length, bool is_served)
         if (moment_is_before(world->now, next))
             world->now = next;
         broker_deadlines(world->broker, world->now);
-        settle(world);
+        world_settle(world);
         if (is_served)
             world_serve(world);
     }
@@ -848,7 +839,13 @@ void world_stall(struct world *world, struct span length)
 void world_wake(struct world *world)
 {
     broker_deadlines(world->broker, world->now);
-    settle(world);
+    world_settle(world);
+}
+
+void world_stop(struct world *world, enum broker_stop stop)
+{
+    broker_stop(world->broker, stop, world->now);
+    world_settle(world);
 }
 
 void world_kill(struct world *world, struct world_process *process)
@@ -862,7 +859,7 @@ void world_kill(struct world *world, struct world_process *process)
         uint64_t held = process->held;
 
         broker_process_ended(world->broker, held, world->now);
-        settle(world);
+        world_settle(world);
     }
 }
 
