@@ -15,6 +15,25 @@
 
 enum { ID_DIGITS_MIN = 4, ID_DIGITS = 32 };
 
+static int compare_serials(const struct runtime *a, const struct runtime *b)
+{
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
+}
+
+TREE_GENERATE(serial_tree, runtime, by_serial, compare_serials)
+
+void broker_enlist(struct runtime *runtime)
+{
+    TAILQ_INSERT_TAIL(&runtime->broker->runtimes, runtime, in_order);
+    RB_INSERT(serial_tree, &runtime->broker->serials, runtime);
+}
+
+void broker_delist(struct runtime *runtime)
+{
+    TAILQ_REMOVE(&runtime->broker->runtimes, runtime, in_order);
+    RB_REMOVE(serial_tree, &runtime->broker->serials, runtime);
+}
+
 /* A cookie or the beginning of one as bare digits in lower case; false for anything else. */
 static bool read_id(const char *id, char digits[static ID_DIGITS + 1])
 {
@@ -82,6 +101,26 @@ enum broker_found broker_find(const struct broker *broker, const char *id,
 struct runtime *broker_next_runtime(const struct broker *broker, const struct runtime *runtime)
 {
     return runtime ? TAILQ_NEXT(runtime, in_order) : TAILQ_FIRST(&broker->runtimes);
+}
+
+struct runtime *broker_runtime_after(const struct broker *broker, uint64_t serial)
+{
+    struct serial_tree serials = {broker->serials.rbh_root};
+    struct runtime key = {.serial = serial + 1};
+
+    return RB_NFIND(serial_tree, &serials, &key);
+}
+
+size_t broker_count(const struct broker *broker, enum runtime_state state)
+{
+    return broker->n_by_state[state];
+}
+
+size_t broker_connections_per_user(const struct broker *broker)
+{
+    size_t limit = broker->policy->limits.connections_per_user;
+
+    return limit > 0 ? limit : broker->usable_descriptors / 4;
 }
 
 enum broker_verdict broker_resume(struct runtime *runtime, struct moment now)
