@@ -154,6 +154,10 @@ enum broker_found {
 enum broker_found broker_find(const struct broker *broker, const char *id,
                               struct runtime **ret_runtime);
 
+/* All that BROKER_FOUND_MANY means, at most `capacity` of them. Returns how many. */
+size_t broker_find_all(const struct broker *broker, const char *id, struct runtime **ret_list,
+                       size_t capacity);
+
 enum broker_verdict {
     BROKER_DONE,
     BROKER_ALREADY,   /* it is so already */

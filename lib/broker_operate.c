@@ -75,27 +75,63 @@ static void count_found(struct runtime *runtime, struct runtime **found, size_t 
     (*n_found)++;
 }
 
+/* What an id asks for. */
+struct wanted {
+    long pid; /* 0: a cookie */
+    char digits[ID_DIGITS + 1];
+};
+
+static bool read_wanted(const char *id, struct wanted *wanted)
+{
+    char *end = NULL;
+
+    *wanted = (struct wanted){.pid = 0};
+    if (strncmp(id, "pid:", 4) != 0)
+        return read_id(id, wanted->digits);
+    wanted->pid = strtol(id + 4, &end, 10);
+    return wanted->pid > 0 && *end == '\0' && isdigit((unsigned char)id[4]);
+}
+
+static bool is_wanted(const struct runtime *runtime, const struct wanted *wanted)
+{
+    return wanted->pid > 0 ? runtime->pid == wanted->pid : has_id(runtime, wanted->digits);
+}
+
 enum broker_found broker_find(const struct broker *broker, const char *id,
                               struct runtime **ret_runtime)
 {
-    char digits[ID_DIGITS + 1];
     struct runtime *runtime, *found = NULL;
-    bool found_alive = false, by_pid = strncmp(id, "pid:", 4) == 0;
+    struct wanted wanted;
+    bool found_alive = false;
     size_t n_found = 0;
-    char *end = NULL;
-    long pid = by_pid ? strtol(id + 4, &end, 10) : 0;
 
-    if (by_pid ? (pid <= 0 || *end != '\0' || !isdigit((unsigned char)id[4]))
-               : !read_id(id, digits))
+    if (!read_wanted(id, &wanted))
         return BROKER_FOUND_NONE;
     TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
-        if (by_pid ? runtime->pid == pid : has_id(runtime, digits))
+        if (is_wanted(runtime, &wanted))
             count_found(runtime, &found, &n_found, &found_alive);
     }
     if (n_found == 0)
         return BROKER_FOUND_NONE;
     *ret_runtime = found;
     return n_found == 1 ? BROKER_FOUND_ONE : BROKER_FOUND_MANY;
+}
+
+size_t broker_find_all(const struct broker *broker, const char *id, struct runtime **ret_list,
+                       size_t capacity)
+{
+    struct runtime *runtime = NULL, *first = NULL;
+    struct wanted wanted;
+    size_t n = 0;
+
+    if (broker_find(broker, id, &first) == BROKER_FOUND_NONE || !read_wanted(id, &wanted))
+        return 0;
+    TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
+        if (n < capacity && is_wanted(runtime, &wanted) &&
+            runtime_has_ended(runtime) == runtime_has_ended(first))
+            ret_list[n++] = runtime;
+    }
+    return n;
 }
 
 struct runtime *broker_next_runtime(const struct broker *broker, const struct runtime *runtime)
