@@ -207,8 +207,9 @@ bool runtime_mark(struct runtime *runtime, enum record_phase phase)
         .pid = runtime->pid,
         .start_time = runtime->start_time,
         .cookie = runtime->cookie,
-    };
-
+    }; /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
+    if (!runtime->process->is_identified)
+        return false;
     if (runtime->slot == RUNTIME_NO_SLOT)
         runtime->slot = broker_take_slot(runtime->broker);
     return runtime->slot != RUNTIME_NO_SLOT && broker_mark(runtime->broker, runtime->slot, &record);
@@ -302,6 +303,7 @@ bool runtime_send(struct runtime *runtime, struct connection *connection,
     connection_set_state(connection, CONNECTION_BUSY, MOMENT_NEVER);
     runtime->busy = connection;
     runtime->flight = flight;
+    runtime->sent_at = now;
     runtime_set_next(runtime, deadline);
     return true;
 }
@@ -416,17 +418,24 @@ static bool is_dead(const struct runtime *runtime, const struct facts *facts)
 {
     struct procfs_stat stat;
 
+    /* Of a process that cannot be identified nothing can be read, dead or alive. */
+    if (!runtime->process->is_identified)
+        return false;
     if (facts->stat.error == ENOENT || facts->stat.error == ESRCH)
         return true;
     if (facts->stat.error != 0 || !procfs_read_stat(facts->stat.data, facts->stat.length, &stat))
         return false;
-    return stat.state == 'Z' || stat.state == 'X' ||
-           (runtime->start_time != 0 && stat.start_time != runtime->start_time);
+    return stat.state == 'Z' || stat.state == 'X' || stat.start_time != runtime->start_time;
 }
 
 void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struct facts *facts,
                    struct moment now)
 {
+    /* Whatever was asked: a look that finds it dead is the last one. */
+    if (runtime->n_connections == 0 && is_dead(runtime, facts)) {
+        runtime_end(runtime, "its process ended", now);
+        return;
+    }
     switch (purpose) {
     case QUESTION_PLAN:
     case QUESTION_SOCKETS:
@@ -440,13 +449,6 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
         kill_facts(runtime, facts, now);
         return;
     case QUESTION_ALIVE:
-        if (runtime->n_connections > 0)
-            return;
-        if (is_dead(runtime, facts))
-            runtime_end(runtime, "its process ended", now);
-        else
-            runtime_watch_alive(runtime, now);
-        return;
     case QUESTION_IDENTITY:
         return;
     }
@@ -459,9 +461,11 @@ static void look_alive(struct runtime *runtime, struct moment now)
         runtime_end(runtime, "its process cannot be told from another", now);
         return;
     }
-    if (runtime->question ||
+    if (!runtime->question &&
         !broker_ask(runtime->broker, QUESTION_ALIVE, NULL, runtime, FACTS_STAT, NULL, 0))
-        runtime_watch_alive(runtime, now);
+        broker_out_of_memory(runtime->broker, now);
+    /* The answer may never come, or say that it lives: then there is another look. */
+    runtime_watch_alive(runtime, now);
 }
 
 static void state_deadline(struct runtime *runtime, struct moment now)

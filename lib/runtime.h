@@ -173,6 +173,7 @@ struct runtime {
     size_t n_connections;
     struct connection *busy; /* the one with a message in flight, or answered and not yet ended */
     enum runtime_flight flight;
+    struct moment sent_at; /* the message in flight, or the last one */
     struct runtime_port ports[RUNTIME_PORTS_MAX];
     size_t n_ports;
     uint64_t n_resumes_answered;

@@ -282,23 +282,37 @@ static bool was_resumed_unanswered(const struct runtime *runtime, const struct f
            picture_of(facts, runtime->pid) == PICTURE_RUNNING;
 }
 
+/*
+ * All that the count asks for was answered. Unless the process shows that it
+ * runs, whatever waits gets one more, a few times: the count may have taken one
+ * port for another, and without a picture nobody else would notice.
+ */
+static void judge_settling(struct runtime *runtime, enum picture picture,
+                           enum runtime_blocked blocked, struct moment now)
+{
+    if (picture == PICTURE_RUNNING) {
+        be_running(runtime, now);
+        return;
+    }
+    if (runtime->n_settle_looks <= ARRAY_LENGTH(settle_looks_ms) && resume_all(runtime, now))
+        return;
+    if (runtime->n_settle_looks < ARRAY_LENGTH(settle_looks_ms))
+        return;
+    if (blocked == BLOCKED_NOT)
+        be_running(runtime, now);
+    else
+        runtime->blocked = blocked;
+}
+
 static void take_look(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
     enum runtime_blocked blocked = blocked_by(runtime, facts);
 
-    if (was_resumed_unanswered(runtime, facts) ||
-        (runtime->state == RUNTIME_SETTLING && blocked == BLOCKED_NOT)) {
+    if (runtime->state == RUNTIME_SETTLING)
+        judge_settling(runtime, picture_of(facts, runtime->pid), blocked, now);
+    else if (was_resumed_unanswered(runtime, facts))
         be_running(runtime, now);
-        return;
-    }
-    if (runtime->state == RUNTIME_RESUMING) {
-        runtime->blocked = blocked;
-        return;
-    }
-    if (runtime->n_settle_looks <= ARRAY_LENGTH(settle_looks_ms) && blocked == BLOCKED_OTHER_PORT &&
-        resume_all(runtime, now))
-        return;
-    if (runtime->n_settle_looks >= ARRAY_LENGTH(settle_looks_ms))
+    else
         runtime->blocked = blocked;
 }
 
@@ -322,7 +336,7 @@ void resume_facts(struct runtime *runtime, enum question_purpose purpose, const 
         return;
     if (purpose == QUESTION_PORTS)
         take_ports(runtime, facts, now);
-    else if (facts->is_alive)
+    else
         take_look(runtime, facts, now);
 }
 
@@ -339,6 +353,12 @@ void resume_deadline(struct runtime *runtime, struct moment now)
     if (runtime->state == RUNTIME_SETTLING)
         runtime->n_settle_looks++;
     runtime_set_next(runtime, next_look(runtime, now));
+    /* The look before this one was never answered, so this one will not be either. */
+    if (runtime->state == RUNTIME_SETTLING && runtime->question) {
+        runtime->question = broker_forget_question(runtime->broker, runtime->question);
+        judge_settling(runtime, PICTURE_UNKNOWN, BLOCKED_NOT, now);
+        return;
+    }
     if (!broker_ask(runtime->broker, QUESTION_LOOK, NULL, runtime,
                     FACTS_STAT | FACTS_THREADS | FACTS_FREEZER, NULL, 0))
         broker_out_of_memory(runtime->broker, now);

@@ -459,12 +459,26 @@ struct world_connection *world_connect(struct world *world, struct world_process
     return connection;
 }
 
+static size_t next_piece(struct world *world, size_t length)
+{
+    if (world->piece_state == 0)
+        return length;
+    world->piece_state = world->piece_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return 1 + (size_t)(world->piece_state >> 33) % length;
+}
+
 void world_send(struct world_connection *connection, const void *bytes, size_t length)
 {
-    if (connection->is_closed || connection->has_ended)
-        return;
-    broker_connection_bytes(connection->core, bytes, length, connection->world->now);
-    world_settle(connection->world);
+    const uint8_t *at = bytes;
+
+    while (length > 0 && !connection->is_closed && !connection->has_ended) {
+        size_t piece = next_piece(connection->world, length);
+
+        broker_connection_bytes(connection->core, at, piece, connection->world->now);
+        world_settle(connection->world);
+        at += piece;
+        length -= piece;
+    }
 }
 
 void world_advertise(struct world_connection *connection, const struct guid *cookie, uint64_t pid)
@@ -554,6 +568,14 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
 
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command)
 {
+    if (!world_peek_command(connection, ret_command))
+        return false;
+    drop_message(connection);
+    return true;
+}
+
+bool world_peek_command(struct world_connection *connection, struct world_command *ret_command)
+{
     struct world_command command = {.listener = connection->listener, .at = connection->world->now};
     struct wire_header header;
     struct bytes_reader reader;
@@ -568,7 +590,6 @@ bool world_take_command(struct world_connection *connection, struct world_comman
     reader = bytes_reader_over(connection->message + WIRE_HEADER_SIZE,
                                connection->message_length - WIRE_HEADER_SIZE);
     read_arguments(&command, &reader);
-    drop_message(connection);
     *ret_command = command;
     return true;
 }
@@ -647,6 +668,7 @@ static void send_info(struct world_connection *connection, enum command_id id)
     }
     if (id == COMMAND_PROCESS_INFO_3)
         wire_put_string(&payload, "linux-x64");
+    connection->runtime->has_told_version = true;
     send_reply(connection, true, payload.data, payload.length);
     bytes_deinit(&payload);
 }
@@ -706,6 +728,7 @@ static void answer(struct world_connection *connection, const struct world_comma
             world_send_status(connection, false, HRESULT_NOT_SUPPORTED);
         } else if (command->id == COMMAND_STARTUP_PROFILER && runtime->n_refusals_left > 0) {
             runtime->n_refusals_left--;
+            runtime->commands[runtime->n_commands - 1].was_refused = true;
             world_send_status(connection, false, HRESULT_INVALID_ARGUMENT);
         } else {
             world_send_status(connection, true, 0);
@@ -730,12 +753,14 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
     struct world_connection *connection = runtime->connections[port];
     enum world_fault fault = WORLD_ANSWERS;
     uint32_t hresult = HRESULT_FAIL;
+    struct world_command *recorded;
 
     if (runtime->fault)
         fault = runtime->fault(runtime, command, &hresult);
     if (runtime->n_commands == WORLD_COMMANDS_MAX)
-        fail("a runtime got more commands than it can remember");
-    runtime->commands[runtime->n_commands++] = *command;
+        fail("a runtime got more commands than it can remember: %.2000s", world_story(runtime));
+    recorded = &runtime->commands[runtime->n_commands++];
+    *recorded = *command;
     if (command->id == COMMAND_RESUME && fault == WORLD_ANSWERS)
         resume_port(runtime, port);
     switch (fault) {
@@ -743,6 +768,7 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
         answer(connection, command);
         break;
     case WORLD_REFUSES:
+        recorded->was_refused = true;
         world_send_status(connection, false, hresult);
         break;
     case WORLD_READS_ONLY:

@@ -80,6 +80,7 @@ struct world_command {
     char name[128]; /* variable, path or paths */
     char value[128];
     bool is_unset;
+    bool was_refused; /* the answer was an error */
     struct moment at;
 };
 
@@ -113,6 +114,7 @@ struct world_runtime {
     enum world_fault (*fault)(struct world_runtime *runtime, const struct world_command *command,
                               uint32_t *ret_hresult);
     void *context;
+    bool has_told_version;
     bool is_stuck;               /* its server thread waits for somebody else: nothing is read */
     unsigned n_refusals_left;    /* of a profiler, as in the start-up race */
     const char *environment[16]; /* what ProcessEnvironment answers, "NAME=VALUE" */
@@ -132,6 +134,7 @@ struct world {
     size_t n_runtimes;
     size_t usable_descriptors;
     bool is_paused;
+    uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
     struct world_question *questions; /* left open */
     struct world_process nobody;      /* who is asked about when a pid is not known here */
@@ -160,6 +163,7 @@ void world_end(struct world_connection *connection);
 
 /* The command that was sent to it and not yet taken; false when there is none. */
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command);
+bool world_peek_command(struct world_connection *connection, struct world_command *ret_command);
 
 /* A runtime of .NET 10 that behaves, with suspending ports on these listeners. `cookie` is eight
  * hexadecimal digits. */

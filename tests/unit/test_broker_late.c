@@ -271,8 +271,9 @@ START_TEST(who_has_no_pid_here_gets_resume)
 
     runtime->process->hides_pid = true;
     world_start(runtime);
-    world_pass(world, span_from_s(5), true);
-    ck_assert_str_eq(world_story(runtime), "resume");
+    world_pass(world, span_from_s(100), true);
+    /* Nothing shows that it runs, so it gets a few more. */
+    ck_assert_str_eq(world_story(runtime), "resume, resume, resume, resume");
     ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
     world_end(runtime->connections[0]);
     world_pass(world, span_from_s(60), false);
