@@ -440,8 +440,7 @@ static void join_problems(struct policy_problems *problems, struct policy_proble
 static const char system_policy[] = "version: 1\n"
                                     "listen:\n"
                                     "  - { name: runtime, path: /run/diagport/runtime.sock }\n"
-                                    "control: { path: /run/diagport/control.sock }\n"
-                                    "rules: []\n";
+                                    "control: { path: /run/diagport/control.sock }\n";
 
 /* What to do with when the files cannot be used: their own sockets, or the usual ones. */
 static struct policy *salvage(const struct files *files)
@@ -544,8 +543,7 @@ char *config_user_policy(const char *folder)
                           "version: 1\n"
                           "listen:\n"
                           "  - { name: runtime, path: \"%s/runtime.sock\", mode: \"0600\" }\n"
-                          "control: { path: \"%s/control.sock\", mode: \"0600\" }\n"
-                          "rules: []\n",
+                          "control: { path: \"%s/control.sock\", mode: \"0600\" }\n",
                           folder, folder);
 
     return length < 0 ? NULL : text;

@@ -553,6 +553,11 @@ void broker_count_match(struct broker *broker, const struct policy *policy,
     broker->counters.rules[place].last = now;
 }
 
+const struct broker_counters *broker_counters(const struct broker *broker)
+{
+    return &broker->counters;
+}
+
 /* Stopping. */
 
 void broker_stop(struct broker *broker, enum broker_stop stop, struct moment now)

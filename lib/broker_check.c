@@ -42,9 +42,11 @@ static void check_flight_of(const struct runtime *runtime)
 
     MUST((runtime->flight != FLIGHT_NONE) ==
          (runtime->busy && runtime->busy->state == CONNECTION_BUSY));
-    if (runtime->flight == FLIGHT_QUESTION || runtime->flight == FLIGHT_STEP ||
-        runtime->flight == FLIGHT_UNDO)
+    if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
         MUST(is_plan);
+        MUST(moment_is_before(runtime->sent_at,
+                              moment_after(runtime->connected_at, runtime->deadline_length)));
+    }
     if (runtime->flight == FLIGHT_STEP)
         MUST(runtime->is_begun && runtime->step && runtime->step->was_sent);
     if (runtime_flies_resume(runtime))
@@ -66,7 +68,7 @@ static void check_deadlines_of(const struct runtime *runtime)
     if (runtime->state == RUNTIME_RUNNING)
         MUST(!has_next && moment_is_never(runtime->retry_at));
     if (!runtime_has_ended(runtime) && runtime->n_connections == 0 && !runtime->process->is_held)
-        MUST(!moment_is_never(runtime->alive.at) || runtime->question);
+        MUST(!moment_is_never(runtime->alive.at));
 }
 
 static void check_runtimes(const struct broker *broker)

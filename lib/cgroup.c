@@ -206,16 +206,14 @@ static bool read_container_unit(struct piece unit, struct findings *found)
 
 /* A container inside a unit, which keeps the unit's name: podman with split cgroups, nspawn without
  * a scope of its own. */
-static bool read_payload(struct piece component, struct findings *found)
+static void read_payload(struct piece component, struct findings *found)
 {
     struct piece id;
 
     if (between(component, "libpod-payload-", "", &id) && is_id(id))
-        return found_container(found, "podman", id);
-    if (!is(component, "payload"))
-        return false;
-    found->engine = "nspawn";
-    return true;
+        found_container(found, "podman", id);
+    else if (is(component, "payload"))
+        found->engine = "nspawn";
 }
 
 /* A container by its id alone, or with the prefix of an engine. */

@@ -205,12 +205,12 @@ static bool read_others(const struct process *process)
 }
 
 /* An exec: the older runtimes of the process have no connection left and will not come back. */
-static void end_replaced(struct process *process, struct moment now)
+static void end_replaced(struct process *process, const struct runtime *by, struct moment now)
 {
     struct runtime *runtime, *following;
 
     TAILQ_FOREACH_SAFE(runtime, &process->runtimes, in_process, following) {
-        if (runtime->n_connections == 0)
+        if (runtime != by && runtime->n_connections == 0)
             runtime_end(runtime, "its process started another program", now);
     }
 }
@@ -232,7 +232,7 @@ static const char *claim_problem(const struct connection *connection, const stru
     other = first_living(connection->broker, &connection->advertise.cookie);
     if (other && other->process != process)
         return "its cookie is that of a runtime in another process";
-    if (!TAILQ_EMPTY(&process->runtimes))
+    if (has_other_open(process))
         return "its process has another runtime";
     if (process_knows_cookie(process, &connection->advertise.cookie))
         return "it was taken for replaced by another program of its process";
@@ -254,6 +254,7 @@ static void be_new(struct connection *connection, const struct facts *facts,
         connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
         return;
     }
+    end_replaced(process, runtime, now);
     if (problem && process->is_identified)
         broker_peer_error(broker, PEER_CLAIMED_WRONG, &connection->peer, runtime, problem, now);
     attributes_deinit(&runtime->attributes);
@@ -292,7 +293,6 @@ static void settle(struct connection *connection, const struct facts *facts,
             connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
             return;
         }
-        end_replaced(process, now);
     }
     be_new(connection, facts, process, attributes, now);
 }
@@ -315,9 +315,10 @@ void identify_answered(struct connection *connection, const struct facts *facts,
     }
     if (attributes.start_time != 0)
         process = process_find(broker, connection->peer.pid, attributes.start_time);
-    runtime = attributes.start_time == 0 ? find_unidentified(connection)
-              : process                  ? find_in_process(process, &connection->advertise.cookie)
-                                         : NULL;
+    runtime = process ? find_in_process(process, &connection->advertise.cookie) : NULL;
+    /* Facts about it may have come too late once: it is still the one it was taken for then. */
+    if (!runtime)
+        runtime = find_unidentified(connection);
     if (runtime)
         runtime_attach(runtime, connection, now);
     else if (facts && !(facts->wanted & FACTS_EXE))

@@ -44,8 +44,13 @@ static struct step *add(struct plan *plan, enum step_kind kind, const char *name
         plan->capacity = capacity;
     }
     step = &plan->steps[plan->n_steps++];
-    *step =
-        (struct step){.kind = kind, .name = name, .is_required = is_required, .at = MOMENT_NEVER};
+    *step = (struct step){
+        .kind = kind,
+        .name = name,
+        .is_required = is_required,
+        .at = MOMENT_NEVER,
+        .retry_until = MOMENT_NEVER,
+    };
     return step;
 }
 

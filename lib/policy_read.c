@@ -2,6 +2,7 @@
 
 #include "lib/policy_read.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sha2.h>
 #include <string.h>
@@ -91,11 +92,21 @@ static void read_sections(struct reader *reader, const struct reader_view *view)
     const struct yaml_node *const *values = view->values;
 
     if (values[KEY_LISTEN])
-        read_listens(reader, values[KEY_LISTEN]);
+        policy_read_listens(reader, values[KEY_LISTEN]);
     if (values[KEY_CONTROL])
-        read_control(reader, values[KEY_CONTROL]);
+        policy_read_control(reader, values[KEY_CONTROL]);
     if (values[KEY_LIMITS])
-        read_limits(reader, values[KEY_LIMITS]);
+        policy_read_limits(reader, values[KEY_LIMITS]);
+}
+
+static void read_file_rules(struct reader *reader, const struct reader_view *view)
+{
+    /* Where they are misspelt, repeated or without value, some are missing. */
+    if (view->has_repeats[KEY_RULES] || view->is_misspelt[KEY_RULES] ||
+        (view->keys[KEY_RULES] && !view->values[KEY_RULES]))
+        reader->is_incomplete = true;
+    if (view->values[KEY_RULES])
+        policy_read_rules(reader, view->values[KEY_RULES]);
 }
 
 static void read_main(struct reader *reader, const struct yaml_node *root)
@@ -117,9 +128,8 @@ static void read_main(struct reader *reader, const struct yaml_node *root)
         value_choice(reader, KEY_ON_STOP, view.values[KEY_ON_STOP], &choice))
         policy->on_stop = (enum policy_on_stop)choice;
     if (view.values[KEY_DEFAULTS])
-        read_defaults(reader, view.values[KEY_DEFAULTS]);
-    if (view.values[KEY_RULES])
-        read_rules(reader, view.values[KEY_RULES]);
+        policy_read_defaults(reader, view.values[KEY_DEFAULTS]);
+    read_file_rules(reader, &view);
 }
 
 static void read_drop_in(struct reading *reading, const struct yaml_node *root)
@@ -128,8 +138,7 @@ static void read_drop_in(struct reading *reading, const struct yaml_node *root)
 
     if (!reader_view(&reading->reader, &view, SECTION_DROP_IN, "a drop-in file", root))
         return;
-    if (view.values[KEY_RULES])
-        read_rules(&reading->reader, view.values[KEY_RULES]);
+    read_file_rules(&reading->reader, &view);
     if (view.values[KEY_DISABLE])
         read_disable(reading, view.values[KEY_DISABLE]);
 }
@@ -139,6 +148,8 @@ static void read_root(struct reading *reading, const struct yaml_node *root, boo
     struct reader *reader = &reading->reader;
     const struct policy_place whole = {reader->file, 0, 0};
 
+    if (root && root->kind != YAML_NODE_MAPPING)
+        reader->is_incomplete = true;
     if (!root || value_is_empty(root) || (root->kind == YAML_NODE_MAPPING && root->n == 0))
         reader_error_at(reader, &whole, "the file is empty; %s",
                         is_main ? "write at least \"version: 1\""
@@ -185,6 +196,7 @@ int policy_read(const struct policy_source *sources, size_t n_sources,
     struct reading reading = {.disables = NULL};
     int r;
 
+    assert(n_sources > 0);
     *ret_policy = NULL;
     *ret_problems = (struct policy_problems){.list = NULL};
     if (!policy)
@@ -193,7 +205,7 @@ int policy_read(const struct policy_source *sources, size_t n_sources,
     for (size_t i = 0; i < n_sources && reading.reader.error == 0; i++)
         read_source(&reading, &sources[i], i == 0);
     if (reading.reader.error == 0)
-        read_whole(&reading.reader, reading.disables, reading.n_disables);
+        policy_read_whole(&reading.reader, reading.disables, reading.n_disables);
     hash_policy(policy);
     if (reading.reader.error == 0)
         reader_take_problems(&reading.reader, ret_problems);
@@ -226,16 +238,16 @@ static void salvage(struct reader *reader, const struct yaml_node *root)
 
     if (!reader_view(reader, &view, SECTION_MAIN, NULL, root))
         return;
-    if (!salvage_section(reader, &view, KEY_LISTEN, read_listens)) {
+    if (!salvage_section(reader, &view, KEY_LISTEN, policy_read_listens)) {
         policy_listens_free(policy->listens, policy->n_listens);
         policy->listens = NULL;
         policy->n_listens = 0;
     }
-    if (!salvage_section(reader, &view, KEY_CONTROL, read_control)) {
+    if (!salvage_section(reader, &view, KEY_CONTROL, policy_read_control)) {
         policy_control_deinit(&policy->control);
         policy->control = (struct policy_control){.path = NULL};
     }
-    if (!salvage_section(reader, &view, KEY_LIMITS, read_limits))
+    if (!salvage_section(reader, &view, KEY_LIMITS, policy_read_limits))
         policy->limits = limits;
 }
 

@@ -94,7 +94,7 @@ static const char *advice_for(const char *name, const char *value)
     return find(names, ARRAY_LENGTH(names), name);
 }
 
-void read_env_advice(struct reader *reader, const struct yaml_node *key, const char *value)
+void policy_read_env_advice(struct reader *reader, const struct yaml_node *key, const char *value)
 {
     const char *advice = advice_for(key->text, value);
 

@@ -13,8 +13,7 @@
 #include "lib/policy_reader.h"
 
 enum {
-    SELECTORS_MAX = 10000,   /* of one rule; numbers above are taken, see match.h */
-    VARIABLE_NAME_MAX = 255, /* bytes */
+    SELECTORS_MAX = 10000, /* of one rule; numbers above are taken, see match.h */
     DYNAMIC_USER_FIRST = 61184,
     DYNAMIC_USER_LAST = 65519,
 };
@@ -122,6 +121,18 @@ static void warn_dynamic(struct reader *reader, const struct yaml_node *node, co
                     reader_show(reader, glob));
 }
 
+/* A number is shown by one name only, see names.h; the other one would never match. */
+static void warn_alias(struct reader *reader, const struct yaml_node *node, const char *glob,
+                       const char *known, uint32_t number)
+{
+    if (known && strcmp(known, glob) != 0)
+        reader_warn(reader, node,
+                    "\"%s\" and \"%s\" have one number, %u, and only the other name is shown: "
+                    "write "
+                    "the number",
+                    reader_show(reader, glob), reader_show(reader, known), number);
+}
+
 /* Also puts the name into the table that turns numbers into names later. */
 static void advise_user(struct reader *reader, const struct yaml_node *node, const char *glob)
 {
@@ -137,6 +148,7 @@ static void advise_user(struct reader *reader, const struct yaml_node *node, con
                     reader_show(reader, glob));
     } else if (host->user_number) {
         warn_dynamic(reader, node, glob, number);
+        warn_alias(reader, node, glob, names_user(reader->policy->names, number), number);
         if (names_add_user(reader->policy->names, number, glob) != 0)
             reader->error = -ENOMEM;
     }
@@ -149,10 +161,13 @@ static void advise_group(struct reader *reader, const struct yaml_node *node, co
 
     if (!glob_is_literal(glob) || value_is_id(glob, &number) || !host->group_number)
         return;
-    if (!host->group_number(host->context, glob, &number))
+    if (!host->group_number(host->context, glob, &number)) {
         reader_warn(reader, node, "no group \"%s\" is known on this host: this matches nobody",
                     reader_show(reader, glob));
-    else if (names_add_group(reader->policy->names, number, glob) != 0)
+        return;
+    }
+    warn_alias(reader, node, glob, names_group(reader->policy->names, number), number);
+    if (names_add_group(reader->policy->names, number, glob) != 0)
         reader->error = -ENOMEM;
 }
 
@@ -171,10 +186,24 @@ static void advise_port(struct reader *reader, const struct yaml_node *node, con
                 reader_show(reader, glob));
 }
 
+/* As shells have them. */
+static void advise_braces(struct reader *reader, const struct yaml_node *node, const char *glob)
+{
+    const char *open = strchr(glob, '{'), *comma = open ? strchr(open, ',') : NULL;
+
+    if (comma && strchr(comma, '}'))
+        reader_warn(reader, node,
+                    "braces stand for themselves in a pattern, so \"%s\" has no alternatives; "
+                    "write "
+                    "a list of patterns",
+                    reader_show(reader, glob));
+}
+
 /* Says of one pattern what keeps it from ever matching. */
 static void advise(struct reader *reader, const struct yaml_node *node, const char *glob,
                    enum policy_key_id id)
 {
+    advise_braces(reader, node, glob);
     switch (id) {
     case KEY_MATCH_EXE:
     case KEY_MATCH_PARENT:
@@ -236,10 +265,8 @@ static void read_variable(struct match_reader *match, const struct yaml_node *ke
     struct reader *reader = match->reader;
 
     start_selector(match, selector, SELECTOR_VARIABLE, key);
-    if (key->length == 0 || key->length > VARIABLE_NAME_MAX || strchr(key->text, '='))
-        reader_error(reader, key,
-                     "\"%s\" is no name of a variable: it has 1 to %d bytes and no \"=\"",
-                     reader_show(reader, key->text), VARIABLE_NAME_MAX);
+    if (!value_variable(reader, key))
+        return;
     if (value_is_empty(key->next) || value_is_null(key->next)) {
         reader_error(reader, key,
                      "\"%s\" has no pattern; write \"*\" for any value, and not: { env: { %s: "
@@ -382,7 +409,8 @@ static void read_mapping(struct match_reader *match, const char *what, const str
     }
 }
 
-void read_match(struct reader *reader, const struct yaml_node *node, struct policy_rule *rule)
+void policy_read_match(struct reader *reader, const struct yaml_node *node,
+                       struct policy_rule *rule)
 {
     struct match_reader match = {.reader = reader, .rule = rule};
 

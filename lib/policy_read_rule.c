@@ -80,7 +80,7 @@ static void read_common(struct reader *reader, const struct reader_view *view,
     read_times(reader, view, keys);
 }
 
-void read_defaults(struct reader *reader, const struct yaml_node *node)
+void policy_read_defaults(struct reader *reader, const struct yaml_node *node)
 {
     struct reader_view view;
 
@@ -172,20 +172,22 @@ static void read_rule(struct reader *reader, const struct yaml_node *node, struc
         (void)!value_name(reader, KEY_NAME, name, RULE_NAME_MAX, &rule->name);
     match = reader_need(reader, &view, KEY_MATCH);
     if (match)
-        read_match(reader, match, rule);
+        policy_read_match(reader, match, rule);
     is_known = read_keys(reader, &view, rule) && is_known;
-    read_steps(reader, &view, rule);
+    policy_read_steps(reader, &view, rule);
     if (is_known)
         check_purpose(reader, &view, rule);
 }
 
-void read_rules(struct reader *reader, const struct yaml_node *node)
+void policy_read_rules(struct reader *reader, const struct yaml_node *node)
 {
     struct policy *policy = reader->policy;
     struct policy_rule *rules;
 
-    if (!value_list(reader, KEY_RULES, node))
+    if (!value_list(reader, KEY_RULES, node)) {
+        reader->is_incomplete = true;
         return;
+    }
     rules = realloc(policy->rules, (policy->n_rules + node->n) * sizeof *rules);
     if (!rules) {
         reader->error = -ENOMEM;
@@ -197,7 +199,7 @@ void read_rules(struct reader *reader, const struct yaml_node *node)
 }
 
 /* Bundles are not in force: what is in one is read as the steps of a rule that is thrown away. */
-void read_bundles(struct reader *reader, const struct yaml_node *node)
+void policy_read_bundles(struct reader *reader, const struct yaml_node *node)
 {
     if (!value_names(reader, KEY_BUNDLES, node))
         return;
@@ -206,7 +208,7 @@ void read_bundles(struct reader *reader, const struct yaml_node *node)
         struct reader_view view;
 
         if (reader_view(reader, &view, SECTION_BUNDLE, NULL, key->next))
-            read_steps(reader, &view, &scratch);
+            policy_read_steps(reader, &view, &scratch);
         policy_rule_deinit(&scratch);
     }
 }

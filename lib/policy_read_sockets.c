@@ -139,7 +139,7 @@ static void check_listens(struct reader *reader)
     free(names);
 }
 
-void read_listens(struct reader *reader, const struct yaml_node *node)
+void policy_read_listens(struct reader *reader, const struct yaml_node *node)
 {
     struct policy *policy = reader->policy;
 
@@ -213,7 +213,7 @@ static void read_rights(struct reader *reader, const struct reader_view *view,
     control->n_admin_groups = admin.n_groups;
 }
 
-void read_control(struct reader *reader, const struct yaml_node *node)
+void policy_read_control(struct reader *reader, const struct yaml_node *node)
 {
     static const struct socket_keys keys = {KEY_CONTROL_PATH, KEY_CONTROL_MODE, KEY_CONTROL_OWNER,
                                             KEY_CONTROL_GROUP};
@@ -256,7 +256,7 @@ static void read_history(struct reader *reader, const struct yaml_node *node,
         (void)!value_span(reader, KEY_AGE, view.values[KEY_AGE], &limits->history_age);
 }
 
-void read_limits(struct reader *reader, const struct yaml_node *node)
+void policy_read_limits(struct reader *reader, const struct yaml_node *node)
 {
     struct policy_limits *limits = &reader->policy->limits;
     const struct {

@@ -16,7 +16,6 @@
 #include "lib/text.h"
 
 enum {
-    VARIABLE_NAME_MAX = 255, /* bytes */
     /* UTF-16 units */
     VARIABLE_UNITS_MAX = 32751, /* SetEnvironmentVariable: name and value together */
     PROFILER_UNITS_MAX = 32746, /* StartupProfiler: the path */
@@ -82,15 +81,6 @@ static bool take_template(struct reader *reader, const struct yaml_node *node, c
     return true;
 }
 
-static bool is_variable_name(const char *name)
-{
-    for (const char *at = name; *at != '\0'; at++) {
-        if (*at == '=' || (unsigned char)*at < 0x20 || *at == 0x7F)
-            return false;
-    }
-    return name[0] != '\0' && strlen(name) <= VARIABLE_NAME_MAX;
-}
-
 static bool is_port_variable(const char *name)
 {
     return strcmp(name, "DOTNET_DiagnosticPorts") == 0 ||
@@ -148,13 +138,8 @@ static void read_variable(struct reader *reader, const struct yaml_node *key,
     };
     if (!variable->name)
         return;
-    if (!is_variable_name(key->text)) {
-        reader_error(reader, key,
-                     "\"%s\" is no name of a variable: it has 1 to %d bytes, no \"=\" and no "
-                     "control characters",
-                     reader_show(reader, key->text), VARIABLE_NAME_MAX);
+    if (!value_variable(reader, key))
         return;
-    }
     if (value->kind == YAML_NODE_MAPPING)
         value = read_value_mapping(reader, key, &variable->is_required);
     if (value && value_is_empty(value))
@@ -169,7 +154,7 @@ static void read_variable(struct reader *reader, const struct yaml_node *key,
                      "\"%s\" is set by \"children: detach\" already; leave one of them out",
                      key->text);
     else
-        read_env_advice(reader, key, variable->value);
+        policy_read_env_advice(reader, key, variable->value);
 }
 
 static void read_variables(struct reader *reader, const struct yaml_node *node,
@@ -325,7 +310,8 @@ static void check_order(struct reader *reader, const struct policy_rule *rule)
     }
 }
 
-void read_steps(struct reader *reader, const struct reader_view *view, struct policy_rule *rule)
+void policy_read_steps(struct reader *reader, const struct reader_view *view,
+                       struct policy_rule *rule)
 {
     const size_t n_errors = reader->n_errors;
 

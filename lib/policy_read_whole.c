@@ -393,7 +393,8 @@ static uint32_t facts_of_policy(const struct policy *policy)
     return facts;
 }
 
-void read_whole(struct reader *reader, const struct reader_disable *disables, size_t n_disables)
+void policy_read_whole(struct reader *reader, const struct reader_disable *disables,
+                       size_t n_disables)
 {
     check_names(reader);
     disable_rules(reader, disables, n_disables);

@@ -122,6 +122,7 @@ static struct reader_problem *slot_for(struct reader *reader, const struct reade
     return worst;
 }
 
+PRINTF_LIKE(4, 0)
 static void add_problem(struct reader *reader, enum policy_severity severity,
                         const struct policy_place *place, const char *format, va_list arguments)
 {

@@ -5,7 +5,7 @@
  * What the rooms that read a policy share: where problems go, how a mapping is
  * taken apart into the keys of the language, and how single values are read.
  *
- * Internal to policy_read*.c and policy_value.c; everybody else sees
+ * Internal to policy_read*.c and policy_value*.c; everybody else sees
  * policy_read.h. Reading goes on after an error, so that all of them are told:
  * a value that could not be read keeps its default, and the policy is thrown
  * away at the end. Running out of memory is sticky in `error`; whoever
@@ -143,6 +143,8 @@ bool value_text(struct reader *reader, enum policy_key_id id, const struct yaml_
 /* Also without control characters, at most `max` bytes; the caller frees it. */
 bool value_name(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                 size_t max, char **ret_name) MUST_CHECK;
+/* A key that is the name of a variable. */
+bool value_variable(struct reader *reader, const struct yaml_node *key) MUST_CHECK;
 /* Absolute and spelled in one way only; it belongs to the tree. */
 bool value_path(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                 const char **ret_path) MUST_CHECK;
@@ -180,18 +182,20 @@ void value_check(struct reader *reader, enum policy_key_id id, const struct yaml
  * Sections, each in the file of its name.
  */
 
-void read_listens(struct reader *reader, const struct yaml_node *node);
-void read_control(struct reader *reader, const struct yaml_node *node);
-void read_limits(struct reader *reader, const struct yaml_node *node);
-void read_defaults(struct reader *reader, const struct yaml_node *node);
-void read_rules(struct reader *reader, const struct yaml_node *node);
-void read_match(struct reader *reader, const struct yaml_node *node, struct policy_rule *rule);
-void read_steps(struct reader *reader, const struct reader_view *view, struct policy_rule *rule);
-void read_bundles(struct reader *reader, const struct yaml_node *node);
+void policy_read_listens(struct reader *reader, const struct yaml_node *node);
+void policy_read_control(struct reader *reader, const struct yaml_node *node);
+void policy_read_limits(struct reader *reader, const struct yaml_node *node);
+void policy_read_defaults(struct reader *reader, const struct yaml_node *node);
+void policy_read_rules(struct reader *reader, const struct yaml_node *node);
+void policy_read_match(struct reader *reader, const struct yaml_node *node,
+                       struct policy_rule *rule);
+void policy_read_steps(struct reader *reader, const struct reader_view *view,
+                       struct policy_rule *rule);
+void policy_read_bundles(struct reader *reader, const struct yaml_node *node);
 
 /* Warns when a variable that is set over the diagnostic port will not do what its name promises;
  * `value` NULL: it is unset. */
-void read_env_advice(struct reader *reader, const struct yaml_node *key, const char *value);
+void policy_read_env_advice(struct reader *reader, const struct yaml_node *key, const char *value);
 
 /* The name of a rule that is to be left out. */
 struct reader_disable {
@@ -204,4 +208,5 @@ struct reader_disable {
  * twice, rules to leave out, rules that are never reached, facts that are
  * wanted.
  */
-void read_whole(struct reader *reader, const struct reader_disable *disables, size_t n_disables);
+void policy_read_whole(struct reader *reader, const struct reader_disable *disables,
+                       size_t n_disables);

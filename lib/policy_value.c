@@ -12,7 +12,7 @@
 #include "lib/glob.h"
 #include "lib/policy_reader.h"
 
-enum { TAKES_MAX = 512, NAMES_MAX = 255 };
+enum { NAME_MAX_OF_LISTS = 255, VARIABLE_MAX = 255 }; /* bytes */
 
 bool value_is_empty(const struct yaml_node *node)
 {
@@ -161,6 +161,18 @@ bool value_name(struct reader *reader, enum policy_key_id id, const struct yaml_
         return false;
     *ret_name = copy;
     return true;
+}
+
+bool value_variable(struct reader *reader, const struct yaml_node *key)
+{
+    if (key->length > 0 && key->length <= VARIABLE_MAX && !strchr(key->text, '=') &&
+        !has_control_character(key->text))
+        return true;
+    reader_error(reader, key,
+                 "\"%s\" is no name of a variable: it has 1 to %d bytes, no \"=\" and no control "
+                 "characters",
+                 reader_show(reader, key->text), VARIABLE_MAX);
+    return false;
 }
 
 /* True when a component between slashes is empty, "." or "..", or the path ends in a slash. */
@@ -329,24 +341,37 @@ bool value_file_mode(struct reader *reader, enum policy_key_id id, const struct 
 bool value_clsid(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                  struct guid *ret_clsid)
 {
-    if (node->kind == YAML_NODE_TEXT && guid_parse(node->text, ret_clsid))
-        return true;
-    value_refuse(reader, id, node);
-    return false;
+    static const struct guid nothing;
+    struct guid clsid;
+
+    if (node->kind != YAML_NODE_TEXT || !guid_parse(node->text, &clsid) ||
+        guid_compare(&clsid, &nothing) == 0) {
+        value_refuse(reader, id, node);
+        return false;
+    }
+    *ret_clsid = clsid;
+    return true;
 }
 
-bool value_list(struct reader *reader, enum policy_key_id id, const struct yaml_node *node)
+/* A list of something that is called `name`, see value_refuse_as. */
+static bool take_list(struct reader *reader, const char *name, enum policy_key_id id,
+                      const struct yaml_node *node)
 {
     if (node->kind != YAML_NODE_LIST) {
-        value_refuse(reader, id, node);
+        value_refuse_as(reader, name, id, node);
         return false;
     }
     if (node->n == 0) {
         reader_error(reader, node, "\"%s\" is an empty list; leave it out, or say what is in it",
-                     policy_key_row(id)->name);
+                     reader_show(reader, name));
         return false;
     }
     return true;
+}
+
+bool value_list(struct reader *reader, enum policy_key_id id, const struct yaml_node *node)
+{
+    return take_list(reader, policy_key_row(id)->name, id, node);
 }
 
 bool value_names(struct reader *reader, enum policy_key_id id, const struct yaml_node *node)
@@ -392,7 +417,7 @@ bool value_name_list(struct reader *reader, enum policy_key_id id, const struct 
     if (!names)
         return false;
     for (const struct yaml_node *item = node->first; item; item = item->next) {
-        if (value_name(reader, id, item, NAMES_MAX, &names[n]))
+        if (value_name(reader, id, item, NAME_MAX_OF_LISTS, &names[n]))
             n++;
     }
     if (n < node->n) {
@@ -466,7 +491,7 @@ bool value_globs(struct reader *reader, const char *name, enum policy_key_id id,
     char **globs;
     size_t n = 0;
 
-    if (is_list && !value_list(reader, id, node))
+    if (is_list && !take_list(reader, name, id, node))
         return false;
     globs = reader_alloc(reader, n_wanted, sizeof *globs);
     if (!globs)

@@ -150,7 +150,7 @@ void value_check(struct reader *reader, enum policy_key_id id, const struct yaml
         check_globs(reader, id, node);
         break;
     case TYPE_NAMED_MAPPINGS:
-        read_bundles(reader, node);
+        policy_read_bundles(reader, node);
         break;
     case TYPE_MAPPING_OR_OFF:
         if (node->kind == YAML_NODE_MAPPING)

@@ -207,8 +207,9 @@ bool runtime_mark(struct runtime *runtime, enum record_phase phase)
         .pid = runtime->pid,
         .start_time = runtime->start_time,
         .cookie = runtime->cookie,
-    };
-
+    }; /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
+    if (!runtime->process->is_identified)
+        return false;
     if (runtime->slot == RUNTIME_NO_SLOT)
         runtime->slot = broker_take_slot(runtime->broker);
     return runtime->slot != RUNTIME_NO_SLOT && broker_mark(runtime->broker, runtime->slot, &record);
@@ -302,6 +303,7 @@ bool runtime_send(struct runtime *runtime, struct connection *connection,
     connection_set_state(connection, CONNECTION_BUSY, MOMENT_NEVER);
     runtime->busy = connection;
     runtime->flight = flight;
+    runtime->sent_at = now;
     runtime_set_next(runtime, deadline);
     return true;
 }
@@ -348,6 +350,9 @@ void runtime_watch_alive(struct runtime *runtime, struct moment now)
         return;
     if (n >= ARRAY_LENGTH(waits_ms))
         n = ARRAY_LENGTH(waits_ms) - 1;
+    /* Time for it to come back, since it is not looked for. */
+    if (!runtime->process->is_identified)
+        n = 1;
     runtime->n_alive_looks++;
     deadline_set(&runtime->broker->deadlines, &runtime->alive,
                  moment_after(now, span_from_ms(waits_ms[n])));
@@ -383,10 +388,8 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
     if (runtime_has_ended(runtime))
         return;
     /* The next one may be that port again, or another: the count of Resumes begins anew. */
-    if (!was_answered) {
+    if (!was_answered)
         runtime->n_ports = 0;
-        runtime->has_lost_count = true;
-    }
     runtime->n_alive_looks = 0;
     runtime_watch_alive(runtime, now);
     if (was_busy && is_resume(flight))
@@ -415,17 +418,24 @@ static bool is_dead(const struct runtime *runtime, const struct facts *facts)
 {
     struct procfs_stat stat;
 
+    /* Of a process that cannot be identified nothing can be read, dead or alive. */
+    if (!runtime->process->is_identified)
+        return false;
     if (facts->stat.error == ENOENT || facts->stat.error == ESRCH)
         return true;
     if (facts->stat.error != 0 || !procfs_read_stat(facts->stat.data, facts->stat.length, &stat))
         return false;
-    return stat.state == 'Z' || stat.state == 'X' ||
-           (runtime->start_time != 0 && stat.start_time != runtime->start_time);
+    return stat.state == 'Z' || stat.state == 'X' || stat.start_time != runtime->start_time;
 }
 
 void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struct facts *facts,
                    struct moment now)
 {
+    /* Whatever was asked: a look that finds it dead is the last one. */
+    if (runtime->n_connections == 0 && is_dead(runtime, facts)) {
+        runtime_end(runtime, "its process ended", now);
+        return;
+    }
     switch (purpose) {
     case QUESTION_PLAN:
     case QUESTION_SOCKETS:
@@ -439,14 +449,6 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
         kill_facts(runtime, facts, now);
         return;
     case QUESTION_ALIVE:
-        if (runtime->n_connections > 0)
-            return;
-        /* What cannot be identified cannot be told from its successor either. */
-        if (is_dead(runtime, facts) || !runtime->process->is_identified)
-            runtime_end(runtime, "its process ended", now);
-        else
-            runtime_watch_alive(runtime, now);
-        return;
     case QUESTION_IDENTITY:
         return;
     }
@@ -454,9 +456,16 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
 
 static void look_alive(struct runtime *runtime, struct moment now)
 {
-    if (runtime->question ||
+    /* What cannot be identified cannot be told from its successor either. */
+    if (!runtime->process->is_identified) {
+        runtime_end(runtime, "its process cannot be told from another", now);
+        return;
+    }
+    if (!runtime->question &&
         !broker_ask(runtime->broker, QUESTION_ALIVE, NULL, runtime, FACTS_STAT, NULL, 0))
-        runtime_watch_alive(runtime, now);
+        broker_out_of_memory(runtime->broker, now);
+    /* The answer may never come, or say that it lives: then there is another look. */
+    runtime_watch_alive(runtime, now);
 }
 
 static void state_deadline(struct runtime *runtime, struct moment now)

@@ -172,11 +172,12 @@ struct runtime {
     size_t n_connections;
     struct connection *busy; /* the one with a message in flight, or answered and not yet ended */
     enum runtime_flight flight;
+    struct moment sent_at; /* the message in flight, or the last one */
     struct runtime_port ports[RUNTIME_PORTS_MAX];
     size_t n_ports;
     uint64_t n_resumes_answered;
-    bool has_lost_count; /* the count of Resumes began anew at least once */
-    int n_suspending;    /* ports in its own list that suspend; -1 when that is not known */
+    uint64_t again_up_to; /* connections up to this serial number get a Resume beyond the count */
+    int n_suspending;     /* ports in its own list that suspend; -1 when that is not known */
     bool has_default_port_suspend;
     bool was_asked_for_ports;
     char *other_ports; /* in its own list and not ours, joined by ';'; NULL when none or unknown */

@@ -31,6 +31,12 @@ static bool is_out_of_time(const struct runtime *runtime, struct moment now)
     return moment_is_due(last_moment(runtime), now);
 }
 
+/* Nothing but Resume may be sent any more, whichever event comes before the deadline's own. */
+static bool is_overdue(const struct runtime *runtime, struct moment now)
+{
+    return moment_is_due(runtime->end.at, now);
+}
+
 struct moment apply_answer_deadline(const struct runtime *runtime, struct moment now)
 {
     struct moment time_out = moment_after(now, runtime_keys(runtime)->command_timeout);
@@ -250,6 +256,7 @@ static bool is_recorded(struct runtime *runtime, struct moment now)
         return false;
     }
     runtime->is_begun = true;
+    broker_alarm(runtime->broker, ALARM_RECORDS, false, NULL, now);
     return true;
 }
 
@@ -280,6 +287,16 @@ static void send_step(struct runtime *runtime, struct step *step, struct connect
     bytes_deinit(&message);
 }
 
+/* There is no time for a next step: with some left, what was done is taken back. */
+static void give_up(struct runtime *runtime, struct moment now)
+{
+    runtime->broker->counters.n_deadlines++;
+    if (is_overdue(runtime, now))
+        apply_stop(runtime, "its deadline came", false, now);
+    else
+        apply_fail(runtime, "its deadline is near", now);
+}
+
 static void advance_steps(struct runtime *runtime, struct moment now)
 {
     struct step *step = plan_next(&runtime->plan);
@@ -294,8 +311,7 @@ static void advance_steps(struct runtime *runtime, struct moment now)
         return;
     }
     if (is_out_of_time(runtime, now)) {
-        runtime->broker->counters.n_deadlines++;
-        apply_fail(runtime, "its deadline is near", now);
+        give_up(runtime, now);
         return;
     }
     runtime_set_next(runtime, idle_deadline(runtime));
@@ -342,6 +358,10 @@ static void advance_undo(struct runtime *runtime, struct moment now)
         fail_finally(runtime, outcome_of_failed(runtime), runtime->why, now);
         return;
     }
+    if (is_overdue(runtime, now)) {
+        apply_stop(runtime, "its deadline came", false, now);
+        return;
+    }
     runtime_set_next(runtime, idle_deadline(runtime));
     connection = runtime_free_connection(runtime);
     if (connection)
@@ -382,8 +402,7 @@ void apply_advance(struct runtime *runtime, struct moment now)
         return;
     if (runtime->state == RUNTIME_ASKING) {
         if (is_out_of_time(runtime, now)) {
-            runtime->broker->counters.n_deadlines++;
-            apply_fail(runtime, "its deadline is near", now);
+            give_up(runtime, now);
             return;
         }
         runtime_set_next(runtime, idle_deadline(runtime));
@@ -445,7 +464,8 @@ static void settle(struct runtime *runtime, const char *why, struct moment now)
 {
     struct step *step = runtime->flight == FLIGHT_STEP ? runtime->step : NULL;
     struct connection *busy = util_take(&runtime->busy);
-
+    bool is_complete = runtime->state == RUNTIME_APPLYING && !step && !plan_next(&runtime->plan) &&
+                       !plan_has_failed(&runtime->plan);
     runtime->question = broker_forget_question(runtime->broker, runtime->question);
     runtime->step = NULL;
     runtime->retry_at = MOMENT_NEVER;
@@ -453,7 +473,7 @@ static void settle(struct runtime *runtime, const char *why, struct moment now)
         answer_step(runtime, step, STEP_LOST, 0, now);
     tell_skipped(runtime, why, now);
     if (runtime->outcome == OUTCOME_NONE)
-        runtime->outcome = outcome_of_failed(runtime);
+        runtime->outcome = is_complete ? OUTCOME_APPLIED : outcome_of_failed(runtime);
     runtime->flight = FLIGHT_NONE;
     if (busy)
         connection_close(busy, now);

@@ -100,6 +100,9 @@ static void take_info(struct runtime *runtime, enum runtime_ask ask,
     if (!reply_is_ok(reply)) {
         bool is_older = reply_hresult(reply) == HRESULT_UNKNOWN_COMMAND && ask != ASK_INFO;
 
+        /* That much is known then, should the older question stay without an answer. */
+        if (is_older)
+            runtime->target.major = command_row(ask_command(ask))->since - 1u;
         next(runtime, is_older ? (enum runtime_ask)(ask + 1) : environment_or_nothing(runtime),
              now);
         return;

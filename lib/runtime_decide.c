@@ -175,12 +175,12 @@ static void decide_by_policy(struct runtime *runtime, const struct facts *facts,
                      now);
         return;
     }
-    if (!policy_rule_has_plan(rule)) {
-        resume_begin(runtime, OUTCOME_UNTOUCHED, "its rule has nothing to apply", now);
-        return;
-    }
     if (plan_build(&runtime->plan, rule) != 0) {
         be_out_of_memory(runtime, now);
+        return;
+    }
+    if (runtime->plan.n_steps == 0) {
+        resume_begin(runtime, OUTCOME_UNTOUCHED, "its rule has nothing to apply", now);
         return;
     }
     problem = trust_problem(runtime, facts, now);

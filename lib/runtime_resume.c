@@ -94,6 +94,7 @@ void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const c
     runtime->why = why;
     runtime->n_looks = 0;
     runtime->n_settle_looks = 0;
+    runtime->again_up_to = 0;
     runtime->step = NULL;
     runtime_set_state(runtime, RUNTIME_RESUMING, MOMENT_NEVER, why, now);
     runtime_set_next(runtime, next_look(runtime, now));
@@ -137,17 +138,15 @@ static void be_running(struct runtime *runtime, struct moment now)
 }
 
 /*
- * True when no port of its list can hold it any more: as many Resumes were
- * answered as its list has suspending ports, and no connection was lost in
- * between that would make the number doubtful.
+ * True when no port of its list can hold it any more, so that nobody need look.
+ * Only with one suspending port does the number of answers say so: with two,
+ * both may have been those of one of them.
  */
 static bool is_surely_resumed(const struct runtime *runtime)
 {
-    if (runtime->n_suspending < 0 || runtime->has_default_port_suspend)
-        return false;
-    if (runtime->n_suspending > 1 && runtime->has_lost_count)
-        return false;
-    return runtime->n_resumes_answered >= (uint64_t)runtime->n_suspending;
+    return runtime->n_suspending >= 0 && runtime->n_suspending <= 1 &&
+           !runtime->has_default_port_suspend &&
+           runtime->n_resumes_answered >= (uint64_t)runtime->n_suspending;
 }
 
 /* Every Resume that the count asks for was answered: does it run? */
@@ -172,16 +171,25 @@ static void settle(struct runtime *runtime, struct moment now)
     }
 }
 
+/* The oldest one of those that get one more, since the picture says that something holds it. */
+static struct connection *resume_again_wanted(const struct runtime *runtime)
+{
+    struct connection *connection = runtime_free_connection(runtime);
+
+    return connection && connection->serial <= runtime->again_up_to ? connection : NULL;
+}
+
 void resume_advance(struct runtime *runtime, struct moment now)
 {
-    struct connection *connection = resume_wanted(runtime);
+    struct connection *counted = resume_wanted(runtime);
+    struct connection *connection = counted ? counted : resume_again_wanted(runtime);
 
     if (connection) {
-        if (runtime->state != RUNTIME_RESUMING) {
+        if (counted)
             runtime->n_settle_looks = 0;
+        if (runtime->state != RUNTIME_RESUMING)
             runtime_set_state(runtime, RUNTIME_RESUMING, MOMENT_NEVER, NULL, now);
-        }
-        send_resume(runtime, connection, FLIGHT_RESUME, now);
+        send_resume(runtime, connection, counted ? FLIGHT_RESUME : FLIGHT_RESUME_AGAIN, now);
     } else if (runtime->state == RUNTIME_RESUMING && runtime->n_resumes_answered > 0) {
         settle(runtime, now);
     }
@@ -234,15 +242,19 @@ void resume_lost(struct runtime *runtime, struct moment now)
     runtime_advance(runtime, now);
 }
 
-/* Whatever still waits gets Resume, counted or not: the picture says that something holds it. */
-static bool resume_any(struct runtime *runtime, struct moment now)
+/* Whatever waits now gets Resume, counted or not: the picture says that something holds it. False
+ * when nothing waits. */
+static bool resume_all(struct runtime *runtime, struct moment now)
 {
-    struct connection *connection = runtime_free_connection(runtime);
+    struct connection *connection;
 
-    if (!connection || runtime->busy)
+    TAILQ_FOREACH(connection, &runtime->connections, in_runtime) {
+        if (connection->state == CONNECTION_IDLE)
+            runtime->again_up_to = connection->serial;
+    }
+    if (runtime->busy || !resume_again_wanted(runtime))
         return false;
-    runtime_set_state(runtime, RUNTIME_RESUMING, MOMENT_NEVER, NULL, now);
-    send_resume(runtime, connection, FLIGHT_RESUME_AGAIN, now);
+    resume_advance(runtime, now);
     return true;
 }
 
@@ -270,23 +282,37 @@ static bool was_resumed_unanswered(const struct runtime *runtime, const struct f
            picture_of(facts, runtime->pid) == PICTURE_RUNNING;
 }
 
+/*
+ * All that the count asks for was answered. Unless the process shows that it
+ * runs, whatever waits gets one more, a few times: the count may have taken one
+ * port for another, and without a picture nobody else would notice.
+ */
+static void judge_settling(struct runtime *runtime, enum picture picture,
+                           enum runtime_blocked blocked, struct moment now)
+{
+    if (picture == PICTURE_RUNNING) {
+        be_running(runtime, now);
+        return;
+    }
+    if (runtime->n_settle_looks <= ARRAY_LENGTH(settle_looks_ms) && resume_all(runtime, now))
+        return;
+    if (runtime->n_settle_looks < ARRAY_LENGTH(settle_looks_ms))
+        return;
+    if (blocked == BLOCKED_NOT)
+        be_running(runtime, now);
+    else
+        runtime->blocked = blocked;
+}
+
 static void take_look(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
     enum runtime_blocked blocked = blocked_by(runtime, facts);
 
-    if (was_resumed_unanswered(runtime, facts) ||
-        (runtime->state == RUNTIME_SETTLING && blocked == BLOCKED_NOT)) {
+    if (runtime->state == RUNTIME_SETTLING)
+        judge_settling(runtime, picture_of(facts, runtime->pid), blocked, now);
+    else if (was_resumed_unanswered(runtime, facts))
         be_running(runtime, now);
-        return;
-    }
-    if (runtime->state == RUNTIME_RESUMING) {
-        runtime->blocked = blocked;
-        return;
-    }
-    if (runtime->n_settle_looks <= ARRAY_LENGTH(settle_looks_ms) && blocked == BLOCKED_OTHER_PORT &&
-        resume_any(runtime, now))
-        return;
-    if (runtime->n_settle_looks >= ARRAY_LENGTH(settle_looks_ms))
+    else
         runtime->blocked = blocked;
 }
 
@@ -310,7 +336,7 @@ void resume_facts(struct runtime *runtime, enum question_purpose purpose, const 
         return;
     if (purpose == QUESTION_PORTS)
         take_ports(runtime, facts, now);
-    else if (facts->is_alive)
+    else
         take_look(runtime, facts, now);
 }
 
@@ -327,6 +353,12 @@ void resume_deadline(struct runtime *runtime, struct moment now)
     if (runtime->state == RUNTIME_SETTLING)
         runtime->n_settle_looks++;
     runtime_set_next(runtime, next_look(runtime, now));
+    /* The look before this one was never answered, so this one will not be either. */
+    if (runtime->state == RUNTIME_SETTLING && runtime->question) {
+        runtime->question = broker_forget_question(runtime->broker, runtime->question);
+        judge_settling(runtime, PICTURE_UNKNOWN, BLOCKED_NOT, now);
+        return;
+    }
     if (!broker_ask(runtime->broker, QUESTION_LOOK, NULL, runtime,
                     FACTS_STAT | FACTS_THREADS | FACTS_FREEZER, NULL, 0))
         broker_out_of_memory(runtime->broker, now);

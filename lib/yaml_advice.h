@@ -26,8 +26,9 @@ struct yaml_advice_fault {
     struct yaml_advice_place problem_place;
 };
 
-/* Appends what is wrong and what to do, one line, and tells where. `source` is the document. Values
- * are never in it: they may be secrets. */
+/* Appends what is wrong and what to do, one line, and tells where. `source` is the document, of
+ * which nothing is shown but what stands before a colon where a key is expected: values may be
+ * secrets. */
 void yaml_advice_put(struct bytes *out, const struct yaml_advice_fault *fault, const char *source,
                      size_t length, struct yaml_advice_place *ret_place);
 

@@ -120,6 +120,7 @@ static bool find(const struct entry *entries, size_t n, const char *name, uint32
 static bool user_number(void *context, const char *name, uint32_t *ret_number)
 {
     static const struct entry users[] = {{"root", 0},
+                                         {"toor", 0},
                                          {"acme", 1000},
                                          {"payments", 1001},
                                          {"build", 61234}};

@@ -24,7 +24,7 @@ void golden_read_sources(const char *path, struct golden_sources *ret_sources);
 void golden_free_sources(struct golden_sources *sources);
 
 /*
- * A host with the users root (0), acme (1000), payments (1001) and build
+ * A host with the users root and toor (0), acme (1000), payments (1001) and build
  * (61234), the groups root (0), diagport (990) and diagport-admin (991), and
  * /usr/bin/dotnet as a link. What its kernel can do is said in a comment at the
  * top of the main file: "# host: no-kill", "# host: no-pidfd".

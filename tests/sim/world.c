@@ -85,6 +85,7 @@ struct world *world_new_with(const char *policy, enum broker_trust trust, size_t
     world->now = (struct moment){1000000000};
     world->policy = read_policy(policy);
     world->usable_descriptors = usable_descriptors;
+    world->nobody.is_dead = true;
     start_broker(world, trust, usable_descriptors);
     return world;
 }
@@ -319,7 +320,7 @@ static void carry_out(struct world *world, struct action *action,
     case ACTION_ASK:
         process = find_process(world, action->question.pid);
         if (!process)
-            fail("a question about a process that never was");
+            process = &world->nobody;
         leave_open(world, action, process);
         if (!process->is_silent) {
             struct world_question *question = world->questions, **end = ret_answers;
@@ -367,7 +368,7 @@ static void free_question(struct world_question *question)
     free(question);
 }
 
-static void settle(struct world *world)
+void world_settle(struct world *world)
 {
     struct world_question *answers = NULL;
     struct notice *notice;
@@ -409,7 +410,7 @@ void world_answer_late(struct world *world)
         world->answering = question->process;
         broker_answer(world->broker, question->question.id,
                       look(question->process, &question->question), world->now);
-        settle(world);
+        world_settle(world);
         free_question(question);
     }
 }
@@ -454,16 +455,30 @@ struct world_connection *world_connect(struct world *world, struct world_process
     if (broker_connection_new(world->broker, listener, connection, &peer, world->now,
                               &connection->core) != 0)
         fail("a connection was not taken");
-    settle(world);
+    world_settle(world);
     return connection;
+}
+
+static size_t next_piece(struct world *world, size_t length)
+{
+    if (world->piece_state == 0)
+        return length;
+    world->piece_state = world->piece_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return 1 + (size_t)(world->piece_state >> 33) % length;
 }
 
 void world_send(struct world_connection *connection, const void *bytes, size_t length)
 {
-    if (connection->is_closed || connection->has_ended)
-        return;
-    broker_connection_bytes(connection->core, bytes, length, connection->world->now);
-    settle(connection->world);
+    const uint8_t *at = bytes;
+
+    while (length > 0 && !connection->is_closed && !connection->has_ended) {
+        size_t piece = next_piece(connection->world, length);
+
+        broker_connection_bytes(connection->core, at, piece, connection->world->now);
+        world_settle(connection->world);
+        at += piece;
+        length -= piece;
+    }
 }
 
 void world_advertise(struct world_connection *connection, const struct guid *cookie, uint64_t pid)
@@ -503,7 +518,7 @@ void world_end(struct world_connection *connection)
         return;
     connection->has_ended = true;
     broker_connection_ended(connection->core, connection->world->now);
-    settle(connection->world);
+    world_settle(connection->world);
 }
 
 struct guid world_cookie(const char *text)
@@ -553,6 +568,14 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
 
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command)
 {
+    if (!world_peek_command(connection, ret_command))
+        return false;
+    drop_message(connection);
+    return true;
+}
+
+bool world_peek_command(struct world_connection *connection, struct world_command *ret_command)
+{
     struct world_command command = {.listener = connection->listener, .at = connection->world->now};
     struct wire_header header;
     struct bytes_reader reader;
@@ -567,24 +590,13 @@ bool world_take_command(struct world_connection *connection, struct world_comman
     reader = bytes_reader_over(connection->message + WIRE_HEADER_SIZE,
                                connection->message_length - WIRE_HEADER_SIZE);
     read_arguments(&command, &reader);
-    drop_message(connection);
     *ret_command = command;
     return true;
 }
 
 /* Runtimes. */
 
-static size_t port_of(const struct world_runtime *runtime,
-                      const struct world_connection *connection)
-{
-    for (size_t i = 0; i < runtime->n_ports; i++) {
-        if (runtime->connections[i] == connection)
-            return i;
-    }
-    fail("a connection that is none of its runtime's");
-}
-
-static void connect_port(struct world_runtime *runtime, size_t port)
+void world_connect_port(struct world_runtime *runtime, size_t port)
 {
     struct world_process *process = runtime->process;
     struct world_connection *connection =
@@ -620,7 +632,7 @@ struct world_runtime *world_runtime(struct world *world, struct world_process *p
 void world_start(struct world_runtime *runtime)
 {
     for (size_t i = 0; i < runtime->n_ports; i++)
-        connect_port(runtime, i);
+        world_connect_port(runtime, i);
 }
 
 static void resume_port(struct world_runtime *runtime, size_t port)
@@ -656,6 +668,7 @@ static void send_info(struct world_connection *connection, enum command_id id)
     }
     if (id == COMMAND_PROCESS_INFO_3)
         wire_put_string(&payload, "linux-x64");
+    connection->runtime->has_told_version = true;
     send_reply(connection, true, payload.data, payload.length);
     bytes_deinit(&payload);
 }
@@ -715,6 +728,7 @@ static void answer(struct world_connection *connection, const struct world_comma
             world_send_status(connection, false, HRESULT_NOT_SUPPORTED);
         } else if (command->id == COMMAND_STARTUP_PROFILER && runtime->n_refusals_left > 0) {
             runtime->n_refusals_left--;
+            runtime->commands[runtime->n_commands - 1].was_refused = true;
             world_send_status(connection, false, HRESULT_INVALID_ARGUMENT);
         } else {
             world_send_status(connection, true, 0);
@@ -729,7 +743,7 @@ static void answer(struct world_connection *connection, const struct world_comma
 static void come_back(struct world_runtime *runtime, size_t port)
 {
     if (!runtime->process->is_dead)
-        connect_port(runtime, port);
+        world_connect_port(runtime, port);
 }
 
 static void take(struct world_runtime *runtime, size_t port, const struct world_command *command)
@@ -739,12 +753,14 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
     struct world_connection *connection = runtime->connections[port];
     enum world_fault fault = WORLD_ANSWERS;
     uint32_t hresult = HRESULT_FAIL;
+    struct world_command *recorded;
 
     if (runtime->fault)
         fault = runtime->fault(runtime, command, &hresult);
     if (runtime->n_commands == WORLD_COMMANDS_MAX)
-        fail("a runtime got more commands than it can remember");
-    runtime->commands[runtime->n_commands++] = *command;
+        fail("a runtime got more commands than it can remember: %.2000s", world_story(runtime));
+    recorded = &runtime->commands[runtime->n_commands++];
+    *recorded = *command;
     if (command->id == COMMAND_RESUME && fault == WORLD_ANSWERS)
         resume_port(runtime, port);
     switch (fault) {
@@ -752,6 +768,7 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
         answer(connection, command);
         break;
     case WORLD_REFUSES:
+        recorded->was_refused = true;
         world_send_status(connection, false, hresult);
         break;
     case WORLD_READS_ONLY:
@@ -782,7 +799,7 @@ static bool notice_closed(struct world_runtime *runtime)
     for (size_t i = 0; i < runtime->n_ports; i++) {
         if (runtime->connections[i] && runtime->connections[i]->is_closed &&
             !runtime->process->is_dead) {
-            connect_port(runtime, i);
+            world_connect_port(runtime, i);
             return true;
         }
     }
@@ -833,7 +850,7 @@ void world_pass(struct world *world, struct span length, bool is_served)
         if (moment_is_before(world->now, next))
             world->now = next;
         broker_deadlines(world->broker, world->now);
-        settle(world);
+        world_settle(world);
         if (is_served)
             world_serve(world);
     }
@@ -848,7 +865,13 @@ void world_stall(struct world *world, struct span length)
 void world_wake(struct world *world)
 {
     broker_deadlines(world->broker, world->now);
-    settle(world);
+    world_settle(world);
+}
+
+void world_stop(struct world *world, enum broker_stop stop)
+{
+    broker_stop(world->broker, stop, world->now);
+    world_settle(world);
 }
 
 void world_kill(struct world *world, struct world_process *process)
@@ -862,7 +885,7 @@ void world_kill(struct world *world, struct world_process *process)
         uint64_t held = process->held;
 
         broker_process_ended(world->broker, held, world->now);
-        settle(world);
+        world_settle(world);
     }
 }
 

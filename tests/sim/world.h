@@ -22,7 +22,7 @@
 #include "lib/runtime.h"
 
 enum {
-    WORLD_CONNECTIONS_MAX = 4096,
+    WORLD_CONNECTIONS_MAX = 65536,
     WORLD_PROCESSES_MAX = 2048,
     WORLD_COMMANDS_MAX = 256,
     WORLD_PORTS_MAX = 16,
@@ -80,6 +80,7 @@ struct world_command {
     char name[128]; /* variable, path or paths */
     char value[128];
     bool is_unset;
+    bool was_refused; /* the answer was an error */
     struct moment at;
 };
 
@@ -113,6 +114,7 @@ struct world_runtime {
     enum world_fault (*fault)(struct world_runtime *runtime, const struct world_command *command,
                               uint32_t *ret_hresult);
     void *context;
+    bool has_told_version;
     bool is_stuck;               /* its server thread waits for somebody else: nothing is read */
     unsigned n_refusals_left;    /* of a profiler, as in the start-up race */
     const char *environment[16]; /* what ProcessEnvironment answers, "NAME=VALUE" */
@@ -132,8 +134,10 @@ struct world {
     size_t n_runtimes;
     size_t usable_descriptors;
     bool is_paused;
+    uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
     struct world_question *questions; /* left open */
+    struct world_process nobody;      /* who is asked about when a pid is not known here */
     struct world_process *answering;  /* the one whose answer is being given */
 };
 
@@ -159,20 +163,25 @@ void world_end(struct world_connection *connection);
 
 /* The command that was sent to it and not yet taken; false when there is none. */
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command);
+bool world_peek_command(struct world_connection *connection, struct world_command *ret_command);
 
 /* A runtime of .NET 10 that behaves, with suspending ports on these listeners. `cookie` is eight
  * hexadecimal digits. */
 struct world_runtime *world_runtime(struct world *world, struct world_process *process,
                                     const char *cookie, const uint32_t *ports, size_t n_ports);
 
-/* It connects and advertises. */
+/* It connects and advertises, on all its ports or on one. */
 void world_start(struct world_runtime *runtime);
+void world_connect_port(struct world_runtime *runtime, size_t port);
 
 /* Lets every runtime answer everything until nothing is in flight. */
 void world_serve(struct world *world);
 
 /* Lets one runtime take and answer one command; false when it has none. */
 bool world_serve_one(struct world_runtime *runtime);
+
+/* After a test has called the broker itself: carries out what it wants. */
+void world_settle(struct world *world);
 
 /* Moves the clock, acting on every deadline on the way; with `is_served` runtimes answer. */
 void world_pass(struct world *world, struct span length, bool is_served);
@@ -181,6 +190,9 @@ void world_pass(struct world *world, struct span length, bool is_served);
  * that could be read was read. */
 void world_stall(struct world *world, struct span length);
 void world_wake(struct world *world);
+
+/* The daemon is told to stop. */
+void world_stop(struct world *world, enum broker_stop stop);
 
 /* The process ends: its connections and, if its handle is held, its end is told. */
 void world_kill(struct world *world, struct world_process *process);

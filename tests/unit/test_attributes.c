@@ -413,6 +413,8 @@ START_TEST(memory_is_bounded)
     ck_assert_int_eq(attributes_take_facts(&attributes, 1, facts, NULL), 0);
     ck_assert(attributes.list[ATTRIBUTE_ARGUMENTS].is_cut);
     ck_assert(attributes.list[ATTRIBUTE_ENVIRON].is_cut);
+    ck_assert_uint_eq(attributes.list[ATTRIBUTE_ARGUMENTS].n_texts,
+                      FACTS_ARGUMENTS_MAX / sizeof(char *));
     ck_assert_uint_le(attributes_size(&attributes),
                       sizeof attributes + 2 * FACTS_ARGUMENTS_MAX + 2 * FACTS_ENVIRON_MAX);
     memset(nothing, 'x', FACTS_ENVIRON_MAX);
@@ -756,8 +758,15 @@ START_TEST(size_grows_with_what_is_held)
     ck_assert_int_eq(attributes_set(&attributes, ATTRIBUTE_PORT, "", "12345"), 0);
     one = attributes_size(&attributes);
     ck_assert_uint_eq(one - empty, sizeof(char *) + 6);
-    take(&attributes, &whole);
-    ck_assert_uint_gt(attributes_size(&attributes), one + 3 * sizeof(uint32_t));
+    take(&attributes, &(struct answer){.status = status_text});
+    ck_assert_uint_eq(attributes_size(&attributes) - one, 3 * sizeof(uint32_t) +
+                                                              7 * sizeof(char *) +
+                                                              sizeof "web\0"
+                                                                     "1001" +
+                                                              sizeof "web\0"
+                                                                     "2001\0"
+                                                                     "4\0cdrom\0"
+                                                                     "24");
     attributes_deinit(&attributes);
     ck_assert_uint_eq(attributes_size(&attributes), empty);
 }

@@ -216,6 +216,7 @@ START_TEST(names_of_container_units)
     static const char *const cases[][2] = {
         {"nerdctl-" ID ".scope", "nerdctl|" ID},
         {"any-prefix-" ID ".scope", "oci|" ID},
+        {"x-" ID ".scope", "oci|" ID},
         {"libpod-conmon-" ID ".scope", "|"},
         {"crio-conmon-" ID ".scope", "|"},
         {"-" ID ".scope", "|"},
@@ -226,6 +227,7 @@ START_TEST(names_of_container_units)
         {"machine-" ID ".scope", "nspawn|" ID},
         {"machine-a\\x2db\\x2F\\x2fc.scope", "nspawn|a-b\\x2F/c"},
         {"machine-a\\x00b\\x2.scope", "nspawn|a\\x00b\\x2"},
+        {"machine-a\\x30\\x39\\x0a\\x20\\xc3\\xa9.scope", "nspawn|a09\n \xC3\xA9"},
         {"machine-.scope", "|"},
         {"systemd-nspawn@.service", "|"},
         {"systemd-nspawn@a\\x2db.service", "nspawn|a-b"},
@@ -252,12 +254,19 @@ START_TEST(first_from_the_root_wins)
                 "system.slice|a.service|||||");
     assert_text("0::/system.slice/a.service/payload/system.slice/docker-" ID ".scope\n",
                 "system.slice|a.service||nspawn|||");
+    assert_text("0::/system.slice/a.service/libpod-payload-x\n", "system.slice|a.service|||||");
+    assert_text("0::/system.slice/a.service/libpod-" ID "\n", "system.slice|a.service|||||");
     assert_text("0::/system.slice/a.service/lxc.payload.x\n", "system.slice|a.service|||||");
     assert_text("0::/system.slice/a.service/" ID "\n", "system.slice|a.service|||||");
     assert_text("0::/a.scope/system.slice/b.service\n", "|a.scope|||||");
     assert_text("0::/x/system.slice/b.service\n", "||||||");
     assert_text("0::/lxc.payload.a/system.slice/docker-" ID ".scope\n", "|||lxc|a||");
+    assert_text("0::/lxc.payload.a\\x2db\n", "|||lxc|a\\x2db||");
     assert_text("0::/a/b/c/" ID "\n", "||||||");
+    assert_text("0::/libpod-x/libpod-payload-x/crio-x\n", "||||||");
+    assert_text("0::/libpod-" ID "\n", "|||podman|" ID "||");
+    assert_text("0::/libpod-payload-" ID "\n", "|||podman|" ID "||");
+    assert_text("0::/crio-" ID "\n", "|||cri-o|" ID "||");
     assert_text("0::/a/b/" ID "\n", "|||oci|" ID "||");
     assert_text("0::/init.scope\n", "|init.scope|||||");
     assert_text("0::/system.slice\n", "system.slice||||||");
@@ -312,6 +321,7 @@ START_TEST(pods_are_read)
     assert_text("0::/kubepods/burstable/pod1-2/" ID "/more\n", "|||containerd|" ID "|1-2|");
     assert_text("0::/kubepods/pod1-2/x\n", "|||||1-2|");
     assert_text("0::/kubepods/pod1-2\n", "|||||1-2|");
+    assert_text("0::/kubepods/podxyz/" ID "\n", "||||||");
     assert_text("0::/kubepods/burstable\n", "||||||");
     assert_text("0::/kubepods/guaranteed/pod1/" ID "\n", "||||||");
     assert_text("0::/kubepods\n", "||||||");

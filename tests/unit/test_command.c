@@ -224,6 +224,23 @@ START_TEST(size_limits_are_exact)
 }
 END_TEST
 
+/* Only a message with an odd number of bytes can be as long as the size field says. */
+START_TEST(longest_message_is_written)
+{
+    static const uint8_t data[WIRE_MESSAGE_MAX];
+    static const struct guid clsid;
+    struct bytes message;
+
+    bytes_init(&message, 2 * WIRE_MESSAGE_MAX);
+    ck_assert_int_eq(command_write_attach_profiler(&message, 1, &clsid, "p", data, 65483), 0);
+    ck_assert_uint_eq(message.length, WIRE_MESSAGE_MAX);
+    bytes_deinit(&message);
+    ck_assert_int_eq(command_write_attach_profiler(&message, 1, &clsid, "p", data, 65484),
+                     WIRE_E_TOO_LONG);
+    bytes_deinit(&message);
+}
+END_TEST
+
 START_TEST(text_that_is_not_utf8_is_refused)
 {
     struct bytes message = empty_message();
@@ -485,8 +502,9 @@ END_TEST
 
 UNIT_TESTS(commands_without_payload_are_written, set_environment_is_written, profilers_are_written,
            other_commands_are_written, sessions_are_written, session_says_what_it_is_told,
-           size_limits_are_exact, text_that_is_not_utf8_is_refused, table_is_what_was_measured,
-           commands_are_found_by_their_numbers, versions_know_their_commands,
-           hooks_go_to_held_runtimes_only, startup_profilers_go_to_held_runtimes_only,
-           only_known_coreclr_is_told_to_unset, perf_map_spares_suspended_runtimes_before_10,
-           nothing_else_is_deadly, kinds_have_names, running_out_of_memory_is_said);
+           size_limits_are_exact, longest_message_is_written, text_that_is_not_utf8_is_refused,
+           table_is_what_was_measured, commands_are_found_by_their_numbers,
+           versions_know_their_commands, hooks_go_to_held_runtimes_only,
+           startup_profilers_go_to_held_runtimes_only, only_known_coreclr_is_told_to_unset,
+           perf_map_spares_suspended_runtimes_before_10, nothing_else_is_deadly, kinds_have_names,
+           running_out_of_memory_is_said);

@@ -250,6 +250,31 @@ START_TEST(huge_strings_are_read_over)
 }
 END_TEST
 
+/* The longest that is kept has 32768 units, its NUL among them. */
+START_TEST(longest_string_is_kept)
+{
+    for (size_t extra = 0; extra < 2; extra++) {
+        struct stream stream = stream_begin(1);
+        struct environment_value values[] = {{.name = "A"}};
+        char text[32769];
+        size_t taken;
+
+        memset(text, 'x', sizeof text);
+        memcpy(text, "A=", 2);
+        text[32767 + extra] = '\0';
+        stream_put(&stream, text);
+        stream_end(&stream);
+        ck_assert_int_eq(feed(stream.head, stream.bytes.data, stream.bytes.length, 100000, values,
+                              1, 100000, &taken),
+                         ENVIRONMENT_WHOLE);
+        ck_assert(values[0].is_too_long == (extra > 0));
+        ck_assert((values[0].value != NULL) == (extra == 0));
+        environment_values_clear(values, 1);
+        bytes_deinit(&stream.bytes);
+    }
+}
+END_TEST
+
 START_TEST(text_becomes_utf8)
 {
     struct unit_bytes head = unit_vector("16 00 00 00 00 00"),
@@ -267,12 +292,12 @@ END_TEST
 
 START_TEST(random_bytes_do_no_harm)
 {
-    struct unit_bytes head = unit_vector(head_vector);
+    struct unit_bytes head = unit_vector(head_vector), whole = unit_vector(tail_vector);
     uint64_t state = 21;
     unsigned n_whole = 0;
 
     for (unsigned round = 0; round < 5000; round++) {
-        struct unit_bytes tail = unit_vector(tail_vector);
+        struct unit_bytes tail = whole;
         struct environment_value values[] = {{.name = "A"}, {.name = "C"}};
         size_t taken;
 
@@ -314,4 +339,5 @@ END_TEST
 UNIT_TESTS(vector_is_read_in_pieces_of_every_size, every_cut_wants_more, head_is_checked,
            empty_environment_is_read, what_does_not_add_up_is_refused,
            first_of_two_wins_and_names_are_exact, budget_is_kept, huge_strings_are_read_over,
-           text_becomes_utf8, random_bytes_do_no_harm, running_out_of_memory_is_said);
+           longest_string_is_kept, text_becomes_utf8, random_bytes_do_no_harm,
+           running_out_of_memory_is_said);

@@ -67,6 +67,7 @@ START_TEST(everything_is_freed)
     facts->files[0].path = strdup("/opt/hook.dll");
     facts->files[0].nodes = calloc(3, sizeof *facts->files[0].nodes);
     facts->files[0].n_nodes = 3;
+    facts->files[1].path = strdup("/opt/absent.dll");
     facts_free(facts); /* the leak check of the sanitizers looks on */
 }
 END_TEST

@@ -92,6 +92,11 @@ START_TEST(corners_are_the_runtimes)
         {"p,connect,listen", "[p]", PORTSPEC_SUSPENDS},
         {"p,nosuspend ,suspend", "[p]", PORTSPEC_SUSPENDS},
         {"p,nosuspen", "[p]", PORTSPEC_SUSPENDS},
+        {"p,disten", "[p]", PORTSPEC_SUSPENDS},
+        {"p,listem", "[p]", PORTSPEC_SUSPENDS},
+        {"p,nosuspenx", "[p]", PORTSPEC_SUSPENDS},
+        {"p,connecx,listen", "[p+]", PORTSPEC_UNKNOWN},
+        {"p,suspenx,nosuspend", "[p!]", PORTSPEC_RUNS_ON},
         {"p,nosuspendx", "[p]", PORTSPEC_SUSPENDS},
         /* a dotless i is no i */
         {"p,l\xC4\xB1sten", "[p]", PORTSPEC_SUSPENDS},

@@ -195,6 +195,8 @@ START_TEST(utf16_is_read)
     assert_utf8("61 00 E9 00 AC 20 3D D8 00 DE FF DB FF DF",
                 "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xF4\x8F\xBF\xBF");
     assert_utf8("61 00 00 00 62 00", "a");
+    assert_utf8("7F 00 80 00", "\x7F\xC2\x80");
+    assert_utf8("00 D8 00 DC FF DB FF DF", "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF");
     assert_utf8("FF 07 00 08 FF FF", "\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBF");
 }
 END_TEST

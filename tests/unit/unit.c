@@ -92,6 +92,8 @@ int main(void)
     int failed;
 
     unit_add_tests(tests);
+    /* Against endless loops only; a slow machine is no fault. */
+    tcase_set_timeout(tests, 120);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -4,10 +4,9 @@
 /*
  * Memory that runs out on demand.
  *
- * A program that uses this sets its LDFLAGS to $(unit_memory_ldflags): the linker then sends malloc, calloc,
- * realloc, strdup, strndup and free of everything it links, the core and the
- * test alike, through here. What shared libraries allocate for themselves is
- * not seen.
+ * A program that uses this sets its LDFLAGS to $(unit_memory_ldflags): the linker then sends
+ * malloc, calloc, realloc, strdup, strndup and free of everything it links, the core and the test
+ * alike, through here. What shared libraries allocate for themselves is not seen.
  *
  * Check allocates too. So nothing may be asserted while the counting is on:
  * say what went wrong with the result, and assert afterwards.

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Who may still get a plan: a runtime that is running, or of which nobody can
+ * tell, gets Resume and nothing else; and over a restart of the daemon nobody
+ * gets a plan twice.
+ */
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+#define HEAD                                                            \
+    "version: 1\n"                                                      \
+    "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n" \
+    "control: { path: /run/diagport/control.sock }\n"
+
+#define RULE                                                                                      \
+    "rules: [ { name: r, match: all, env: { ONE: \"1\" }, startup_hooks: [ { path: /opt/a.dll } " \
+    "] } ]\n"
+
+#define OURS "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0"
+
+static const char policy[] = HEAD RULE;
+static const uint32_t first[] = {0};
+static const struct world_file files[] = {
+    {.path = "/opt/a.dll", .mode = 0100644},
+    {.path = "/run/diagport/runtime.sock", .mode = 0140666, .inode = 100},
+    {.path = "/srv/ours.sock", .mode = 0140666, .inode = 100},
+    {.path = "/tmp/monitor.sock", .mode = 0140666, .inode = 7},
+};
+
+static const char planned[] = "kind, info3, env ONE=1, hook /opt/a.dll, resume";
+
+static struct world_runtime *runtime_in(struct world *world, const char *environ)
+{
+    struct world_process *process = world_process(world, "/app", environ);
+
+    process->files = files;
+    process->n_files = ARRAY_LENGTH(files);
+    return world_runtime(world, process, "aaaaaaaa", first, 1);
+}
+
+static void gets(struct world *world, struct world_runtime *runtime, const char *story,
+                 enum runtime_outcome outcome)
+{
+    world_start(runtime);
+    world_pass(world, span_from_s(20), true);
+    ck_assert_str_eq(world_story(runtime), story);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, outcome);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+}
+
+START_TEST(who_runs_gets_resume)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    runtime->process->picture = WORLD_RUNNING;
+    gets(world, runtime, "resume", OUTCOME_LATE);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(who_does_not_suspend_gets_resume)
+{
+    static const char *const environs[] = {
+        "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock,nosuspend\0",
+        "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock,NoSuspend;/tmp/x,nosuspend\0",
+        "COMPlus_DiagnosticPorts=/run/diagport/runtime.sock,nosuspend\0",
+        "DOTNET_DiagnosticPorts=\0COMPlus_DiagnosticPorts=/run/diagport/runtime.sock,nosuspend\0",
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(environs); i++) {
+        struct world *world = world_new(policy);
+        struct world_runtime *runtime = runtime_in(world, environs[i]);
+
+        runtime->suspends[0] = false;
+        gets(world, runtime, "resume", OUTCOME_LATE);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* In a list of both kinds the entry that is our socket decides, as the process sees its path. */
+START_TEST(the_entry_that_is_our_socket_decides)
+{
+    static const struct {
+        const char *environ;
+        const char *story;
+        enum runtime_outcome outcome;
+    } cases[] = {
+        {"DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/tmp/monitor.sock,nosuspend\0", planned,
+         OUTCOME_APPLIED},
+        {"DOTNET_DiagnosticPorts=/srv/ours.sock;/tmp/monitor.sock,nosuspend\0", planned,
+         OUTCOME_APPLIED},
+        {"DOTNET_DiagnosticPorts=/srv/ours.sock,nosuspend;/nowhere\0", "resume", OUTCOME_LATE},
+        /* None of them is ours, or one is in two modes: nothing that could kill is sent. */
+        {"DOTNET_DiagnosticPorts=/nowhere;/tmp/monitor.sock,nosuspend\0", "kind, info3, resume",
+         OUTCOME_FAILED},
+        {"DOTNET_DiagnosticPorts=/srv/ours.sock,nosuspend;/run/diagport/runtime.sock\0",
+         "kind, info3, resume", OUTCOME_FAILED},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct world *world = world_new(policy);
+
+        gets(world, runtime_in(world, cases[i].environ), cases[i].story, cases[i].outcome);
+        world_free(world);
+    }
+}
+END_TEST
+
+START_TEST(without_its_port_list_nothing_that_could_kill_is_sent)
+{
+    struct world *world = world_new(policy);
+
+    gets(world, runtime_in(world, NULL), "kind, info3, environment, resume", OUTCOME_FAILED);
+    world_free(world);
+}
+END_TEST
+
+/* Old and suspended, without a record: it waited for the first start of the daemon. */
+START_TEST(who_waited_suspended_gets_its_plan)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    runtime->process->age = span_from_s(30);
+    gets(world, runtime, planned, OUTCOME_APPLIED);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(who_shows_nothing_gets_a_plan_while_it_is_young)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    runtime->process->picture = WORLD_STRANGE;
+    runtime->process->age = span_from_ms(2000);
+    gets(world, runtime, planned, OUTCOME_APPLIED);
+    world_free(world);
+    world = world_new(policy);
+    runtime = runtime_in(world, OURS);
+    runtime->process->picture = WORLD_STRANGE;
+    runtime->process->age = span_from_ms(2001);
+    gets(world, runtime, "resume", OUTCOME_UNKNOWN);
+    world_free(world);
+    world = world_new(policy);
+    runtime = runtime_in(world, OURS);
+    runtime->process->picture = WORLD_UNREADABLE;
+    runtime->process->age = span_from_us(-1);
+    gets(world, runtime, "resume", OUTCOME_UNKNOWN);
+    world_free(world);
+}
+END_TEST
+
+/* Restarts. */
+
+START_TEST(a_restart_never_plans_again)
+{
+    /* At each point of the plan, from before the first command to after the Resume. */
+    for (size_t n = 0; n <= 6; n++) {
+        struct world *world = world_new(policy);
+        struct world_runtime *runtime = runtime_in(world, OURS);
+        size_t n_variables = 0, n_hooks = 0;
+
+        world_start(runtime);
+        for (size_t i = 0; i < n; i++)
+            world_serve_one(runtime);
+        world_restart(world, BROKER_TRUSTS_RECORDS);
+        world_pass(world, span_from_s(5), true);
+        for (size_t i = 0; i < runtime->n_commands; i++) {
+            n_variables += runtime->commands[i].id == COMMAND_SET_ENVIRONMENT;
+            n_hooks += runtime->commands[i].id == COMMAND_APPLY_STARTUP_HOOK;
+        }
+        ck_assert_uint_le(n_variables, 1);
+        ck_assert_uint_le(n_hooks, 1);
+        ck_assert_int_eq(runtime->process->picture, WORLD_RUNNING);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, n < 2    ? OUTCOME_APPLIED
+                                                                 : n <= 3 ? OUTCOME_UNKNOWN
+                                                                          : OUTCOME_LATE);
+        world_free(world);
+    }
+}
+END_TEST
+
+START_TEST(after_the_end_of_a_runtime_its_record_is_free)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+    static const uint8_t zero[RECORD_SLOT_SIZE];
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_mem_ne(world->marks[0], zero, sizeof zero);
+    world_kill(world, runtime->process);
+    world_pass(world, span_from_s(1), true);
+    ck_assert_mem_eq(world->marks[0], zero, sizeof zero);
+    world_free(world);
+}
+END_TEST
+
+/* Damaged records: whoever is older than the daemon may have had its plan. */
+START_TEST(without_records_only_the_young_are_planned)
+{
+    struct world *world = world_new_with(policy, BROKER_DISTRUSTS_RECORDS, 1000);
+    struct world_runtime *old = runtime_in(world, OURS), *young;
+
+    old->process->age = span_from_ms(20);
+    gets(world, old, "resume", OUTCOME_UNKNOWN);
+    young = world_runtime(world, world_process(world, "/app", OURS), "bbbbbbbb", first, 1);
+    young->process->files = files;
+    young->process->n_files = ARRAY_LENGTH(files);
+    young->process->age = span_from_ms(20);
+    world_start(young);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(young), planned);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(where_nothing_can_be_recorded_nothing_is_applied)
+{
+    struct world *world = world_new_with(policy, BROKER_HAS_NO_RECORDS, 1000);
+
+    gets(world, runtime_in(world, OURS), "resume", OUTCOME_UNKNOWN);
+    world_free(world);
+}
+END_TEST
+
+/* Who it is. */
+
+START_TEST(a_claim_that_disagrees_gets_no_plan)
+{
+    struct world *world = world_new(policy);
+    struct world_process *process = world_process(world, "/app", OURS);
+    struct world_connection *connection = world_connect(world, process, 0);
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_command command;
+
+    world_advertise(connection, &cookie, (uint64_t)process->pid + 1);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
+    ck_assert_uint_eq(broker_counters(world->broker)->peer_errors[PEER_CLAIMED_WRONG], 1);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(in_a_container_the_inner_pid_is_claimed)
+{
+    struct world *world =
+        world_new(HEAD "rules: [ { name: r, match: { container: any }, env: { ONE: \"1\" } } ]\n");
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    runtime->process->ns_pid = 1;
+    gets(world, runtime, "kind, info3, env ONE=1, resume", OUTCOME_APPLIED);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(who_has_no_pid_here_gets_resume)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    runtime->process->hides_pid = true;
+    world_start(runtime);
+    world_pass(world, span_from_s(100), true);
+    /* Nothing shows that it runs, so it gets a few more. */
+    ck_assert_str_eq(world_story(runtime), "resume, resume, resume, resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
+    world_end(runtime->connections[0]);
+    world_pass(world, span_from_s(60), false);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(a_cookie_of_two_processes_gets_one_plan)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *honest = runtime_in(world, OURS);
+    struct world_runtime *thief = runtime_in(world, OURS);
+    struct runtime *found;
+
+    world_start(honest);
+    world_start(thief);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(honest), planned);
+    ck_assert_str_eq(world_story(thief), "resume");
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &found), BROKER_FOUND_MANY);
+    ck_assert_uint_eq(broker_counters(world->broker)->peer_errors[PEER_CLAIMED_WRONG], 1);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(an_exec_is_a_new_runtime)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *before = runtime_in(world, OURS), *after;
+
+    world_start(before);
+    world_serve(world);
+    world_end(before->connections[0]);
+    before->connections[0] = NULL;
+    before->process->picture = WORLD_SUSPENDED;
+    after = world_runtime(world, before->process, "bbbbbbbb", first, 1);
+    world_start(after);
+    world_serve(world);
+    ck_assert_str_eq(world_story(after), planned);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_APPLIED);
+    /* The old cookie again would be a lie or a mistake: never a second plan. */
+    world_connect_port(before, 0);
+    world_serve(world);
+    ck_assert_str_eq(world_story(before),
+                     "kind, info3, env ONE=1, hook /opt/a.dll, resume, resume");
+    world_free(world);
+}
+END_TEST
+
+START_TEST(a_second_runtime_in_a_process_gets_resume)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *outer = runtime_in(world, OURS), *inner;
+
+    world_start(outer);
+    world_serve(world);
+    inner = world_runtime(world, outer->process, "bbbbbbbb", first, 1);
+    world_start(inner);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(outer), planned);
+    ck_assert_str_eq(world_story(inner), "resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_UNKNOWN);
+    world_free(world);
+}
+END_TEST
+
+/* Facts that do not come. */
+
+START_TEST(whose_facts_never_come_is_resumed_at_its_deadline)
+{
+    struct world *world = world_new(HEAD "defaults: { deadline: 3s }\n" RULE);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    runtime->process->is_silent = true;
+    world_start(runtime);
+    world_pass(world, span_from_us(2999999), true);
+    ck_assert_uint_eq(runtime->n_commands, 0);
+    world_pass(world, span_from_us(1), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    world_answer_late(world);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    world_free(world);
+}
+END_TEST
+
+UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
+           the_entry_that_is_our_socket_decides,
+           without_its_port_list_nothing_that_could_kill_is_sent,
+           who_waited_suspended_gets_its_plan, who_shows_nothing_gets_a_plan_while_it_is_young,
+           a_restart_never_plans_again, after_the_end_of_a_runtime_its_record_is_free,
+           without_records_only_the_young_are_planned,
+           where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
+           in_a_container_the_inner_pid_is_claimed, who_has_no_pid_here_gets_resume,
+           a_cookie_of_two_processes_gets_one_plan, an_exec_is_a_new_runtime,
+           a_second_runtime_in_a_process_gets_resume,
+           whose_facts_never_come_is_resumed_at_its_deadline);

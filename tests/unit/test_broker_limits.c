@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Neighbours: whatever one peer does costs him, and nobody else.
+ */
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+#define HEAD                                                            \
+    "version: 1\n"                                                      \
+    "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n" \
+    "control: { path: /run/diagport/control.sock }\n"
+
+#define ENVIRON "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0"
+#define RULE    "rules: [ { name: r, match: all, env: { ONE: \"1\" } } ]\n"
+
+static const uint32_t first[] = {0};
+
+static uint64_t n_errors(const struct world *world, enum notice_peer_error error)
+{
+    return broker_counters(world->broker)->peer_errors[error];
+}
+
+START_TEST(who_says_nothing_is_let_go)
+{
+    struct world *world = world_new(HEAD "limits: { hello: 500ms }\n");
+    struct world_connection *connection =
+        world_connect(world, world_process(world, "/app", ENVIRON), 0);
+
+    world_pass(world, span_from_us(499999), false);
+    ck_assert(!connection->is_closed);
+    world_pass(world, span_from_us(1), false);
+    ck_assert(connection->is_closed);
+    ck_assert_uint_eq(n_errors(world, PEER_SENT_NO_ADVERTISE), 1);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(garbage_is_let_go_at_its_first_wrong_byte)
+{
+    static const char *const garbage[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01", "ADVR_V2",
+                                          "DOTNET_IPC_V1"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(garbage); i++) {
+        struct world *world = world_new(HEAD);
+        struct world_connection *connection =
+            world_connect(world, world_process(world, "/app", ENVIRON), 0);
+
+        for (const char *at = garbage[i]; *at != '\0' && !connection->is_closed; at++)
+            world_send(connection, at, 1);
+        ck_assert(connection->is_closed);
+        ck_assert_uint_eq(n_errors(world, PEER_SENT_GARBAGE), 1);
+        world_free(world);
+    }
+}
+END_TEST
+
+START_TEST(an_advertise_may_come_byte_by_byte_and_not_be_cut)
+{
+    struct advertise advertise = {.cookie = world_cookie("aaaaaaaa"), .pid = 1000};
+    uint8_t bytes[ADVERTISE_SIZE + 1];
+
+    advertise_write(&advertise, bytes);
+    for (size_t length = 0; length < ADVERTISE_SIZE; length++) {
+        struct world *world = world_new(HEAD);
+        struct world_connection *connection =
+            world_connect(world, world_process(world, "/app", ENVIRON), 0);
+
+        for (size_t i = 0; i < length; i++)
+            world_send(connection, &bytes[i], 1);
+        ck_assert(!connection->is_closed);
+        world_end(connection);
+        ck_assert(connection->is_closed);
+        ck_assert_ptr_null(world_find(world, "aaaaaaaa"));
+        world_free(world);
+    }
+    {
+        struct world *world = world_new(HEAD);
+        struct world_connection *connection =
+            world_connect(world, world_process(world, "/app", ENVIRON), 0);
+
+        for (size_t i = 0; i < ADVERTISE_SIZE; i++)
+            world_send(connection, &bytes[i], 1);
+        ck_assert_ptr_nonnull(world_find(world, "aaaaaaaa"));
+        ck_assert_uint_eq(connection->n_messages, 1);
+        world_free(world);
+    }
+    {
+        struct world *world = world_new(HEAD);
+        struct world_connection *connection =
+            world_connect(world, world_process(world, "/app", ENVIRON), 0);
+
+        bytes[ADVERTISE_SIZE] = 0;
+        world_send(connection, bytes, sizeof bytes);
+        ck_assert(connection->is_closed);
+        world_free(world);
+    }
+}
+END_TEST
+
+START_TEST(the_oldest_silent_one_makes_room)
+{
+    enum { LIMIT = 10 };
+    struct world *world = world_new(HEAD "limits: { silent: 10, hello: 10s }\n");
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_connection *connections[3 * LIMIT];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(connections); i++)
+        connections[i] = world_connect(world, process, 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(connections); i++)
+        ck_assert_int_eq(connections[i]->is_closed, i < 2 * LIMIT);
+    ck_assert_uint_eq(n_errors(world, PEER_EVICTED), 2 * LIMIT);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, LIMIT);
+    world_free(world);
+}
+END_TEST
+
+/* Ten thousand that say nothing, and one that does: it does not wait for any of them. */
+START_TEST(silence_delays_nobody)
+{
+    struct world *world = world_new(HEAD);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtime;
+
+    for (size_t i = 0; i < 4000; i++)
+        world_connect(world, process, 0);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 1000);
+    runtime = world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    world_free(world);
+}
+END_TEST
+
+START_TEST(a_process_with_many_cookies_is_resumed)
+{
+    enum { N = 1000 };
+    struct world *world = world_new_with(HEAD RULE, BROKER_TRUSTS_RECORDS, 100000);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_connection *connections[N];
+    size_t n_planned = 0, n_resumed = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        struct guid cookie;
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        cookie = world_cookie(text);
+        connections[i] = world_connect(world, process, 0);
+        world_advertise(connections[i], &cookie, (uint64_t)process->pid);
+    }
+    world_pass(world, span_from_s(3), false);
+    for (size_t i = 0; i < N; i++) {
+        struct world_command command;
+
+        if (!world_take_command(connections[i], &command))
+            continue;
+        n_resumed += command.id == COMMAND_RESUME;
+        n_planned += command.id != COMMAND_RESUME;
+    }
+    /* The first gets a plan; the second to fourth are further runtimes in one process. */
+    ck_assert_uint_ge(n_planned + n_resumed, N - 1);
+    ck_assert_uint_le(n_planned, 1);
+    ck_assert_uint_eq(n_errors(world, PEER_OVER_LIMIT), N - 4);
+    world_free(world);
+}
+END_TEST
+
+/* Whoever is not remembered must not be resumed in a tight circle. */
+START_TEST(a_nameless_one_that_comes_back_is_paced)
+{
+    struct world *world = world_new(HEAD RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    size_t n_resumed = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        struct guid cookie;
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        cookie = world_cookie(text);
+        world_advertise(world_connect(world, process, 0), &cookie, (uint64_t)process->pid);
+    }
+    for (size_t i = 0; i < 500; i++) {
+        struct guid cookie = world_cookie("ffffffff");
+        struct world_connection *connection = world_connect(world, process, 0);
+        struct world_command command;
+
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+        world_pass(world, span_from_ms(1), false);
+        if (world_take_command(connection, &command)) {
+            n_resumed++;
+            world_send_status(connection, true, 0);
+        }
+        world_end(connection);
+    }
+    ck_assert_uint_le(n_resumed, 32);
+    ck_assert_uint_ge(n_resumed, 1);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(over_its_connections_a_user_is_resumed_and_let_go)
+{
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 5 }\n");
+    struct world_connection *connection;
+    struct world_command command;
+    struct guid cookie;
+
+    for (size_t i = 0; i < 5; i++) {
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        world_start(world_runtime(world, world_process(world, "/app", ENVIRON), text, first, 1));
+    }
+    world_serve(world);
+    {
+        struct world_process *process = world_process(world, "/app", ENVIRON);
+
+        connection = world_connect(world, process, 0);
+        cookie = world_cookie("aaaaaaaa");
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+    }
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert(!connection->is_closed);
+    world_pass(world, span_from_us(999999), false);
+    ck_assert(!connection->is_closed);
+    world_pass(world, span_from_us(1), false);
+    ck_assert(connection->is_closed);
+    ck_assert_uint_eq(n_errors(world, PEER_OVER_LIMIT), 1);
+    /* Another user is not concerned. */
+    {
+        struct world_process *process = world_process(world, "/app", ENVIRON);
+        struct world_runtime *other = world_runtime(world, process, "bbbbbbbb", first, 1);
+
+        process->uid = 2000;
+        world_start(other);
+        world_serve(world);
+        ck_assert_str_eq(world_story(other), "resume");
+        ck_assert(!other->connections[0]->is_closed);
+    }
+    world_free(world);
+}
+END_TEST
+
+START_TEST(over_its_runtimes_a_user_is_resumed_without_a_plan)
+{
+    struct world *world = world_new(HEAD "limits: { runtimes_per_user: 3 }\n" RULE);
+    struct world_runtime *runtimes[5], *other;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(runtimes); i++) {
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        runtimes[i] = world_runtime(world, world_process(world, "/app", ENVIRON), text, first, 1);
+        world_start(runtimes[i]);
+    }
+    other = world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+    other->process->uid = 2000;
+    world_start(other);
+    world_serve(world);
+    for (size_t i = 0; i < ARRAY_LENGTH(runtimes); i++) {
+        ck_assert_str_eq(world_story(runtimes[i]),
+                         i < 3 ? "kind, info3, env ONE=1, resume" : "resume");
+    }
+    ck_assert_str_eq(world_story(other), "kind, info3, env ONE=1, resume");
+    world_free(world);
+}
+END_TEST
+
+START_TEST(descriptors_that_run_short_pause_the_listeners)
+{
+    enum { USABLE = 20 };
+    struct world *world = world_new_with(HEAD "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_runtime *runtimes[USABLE];
+
+    for (size_t i = 0; i < USABLE; i++) {
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        runtimes[i] = world_runtime(world, world_process(world, "/app", ENVIRON), text, first, 1);
+        world_start(runtimes[i]);
+        ck_assert_int_eq(world->is_paused, i + 1 == USABLE);
+    }
+    ck_assert(broker_counters(world->broker)->alarms[ALARM_DESCRIPTORS]);
+    world_serve(world);
+    world_end(runtimes[0]->connections[0]);
+    ck_assert(!world->is_paused);
+    ck_assert(!broker_counters(world->broker)->alarms[ALARM_DESCRIPTORS]);
+    world_free(world);
+}
+END_TEST
+
+/* Bytes that nobody asked for, on a connection that waits or after the answer. */
+START_TEST(noise_costs_the_connection_only)
+{
+    struct world *world = world_new(HEAD);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world_serve(world);
+    world_send(runtime->connections[0], "noise", 5);
+    ck_assert(runtime->connections[0]->is_closed);
+    ck_assert_uint_eq(n_errors(world, PEER_SENT_GARBAGE), 1);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_pass(world, span_from_s(1), true);
+    ck_assert(!runtime->connections[0]->is_closed);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(a_runtime_with_too_many_connections_keeps_its_ports)
+{
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 1000 }\n");
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_connection *connections[2 * RUNTIME_CONNECTIONS_MAX];
+    size_t n_closed = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(connections); i++) {
+        connections[i] = world_connect(world, process, 0);
+        world_advertise(connections[i], &cookie, (uint64_t)process->pid);
+    }
+    world_pass(world, span_from_s(3), false);
+    for (size_t i = 0; i < ARRAY_LENGTH(connections); i++)
+        n_closed += connections[i]->is_closed;
+    ck_assert_uint_eq(n_closed, RUNTIME_CONNECTIONS_MAX);
+    world_free(world);
+}
+END_TEST
+
+UNIT_TESTS(who_says_nothing_is_let_go, garbage_is_let_go_at_its_first_wrong_byte,
+           an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
+           silence_delays_nobody, a_process_with_many_cookies_is_resumed,
+           a_nameless_one_that_comes_back_is_paced,
+           over_its_connections_a_user_is_resumed_and_let_go,
+           over_its_runtimes_a_user_is_resumed_without_a_plan,
+           descriptors_that_run_short_pause_the_listeners, noise_costs_the_connection_only,
+           a_runtime_with_too_many_connections_keeps_its_ports);

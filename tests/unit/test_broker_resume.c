@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Resume: one command for whom nothing is to be done, and one on every port of
+ * ours for everybody, whatever order things come in.
+ */
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+static const char no_rules[] = "version: 1\n"
+                               "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+                               "control: { path: /run/diagport/control.sock }\n";
+
+static const char one_variable[] =
+    "version: 1\n"
+    "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+    "control: { path: /run/diagport/control.sock }\n"
+    "rules: [ { name: r, match: all, env: { A: \"1\" } } ]\n";
+
+#define PORT    "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0"
+#define TWICE   "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/run/diagport/runtime.sock\0"
+#define BOTH    "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/run/diagport/second.sock\0"
+#define FOREIGN "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/tmp/monitor.sock\0"
+
+static const uint32_t first[] = {0}, twice[] = {0, 0}, both[] = {0, 1}, thrice[] = {0, 0, 0};
+
+static bool runs(const struct world_runtime *runtime)
+{
+    return runtime->process->picture == WORLD_RUNNING;
+}
+
+START_TEST(who_matches_nothing_gets_one_command)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+    const struct runtime *seen;
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    ck_assert(runs(runtime));
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(seen->outcome, OUTCOME_UNTOUCHED);
+    /* Its connection stays open and silent, however long it lives. */
+    world_pass(world, span_from_s(1000), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    ck_assert(!runtime->connections[0]->is_closed);
+    world_free(world);
+}
+END_TEST
+
+/* Without its list of ports only its threads tell that it runs: that is no traffic either. */
+START_TEST(who_hides_its_environment_gets_one_command_too)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", NULL), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world_pass(world, span_from_s(10), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_free(world);
+}
+END_TEST
+
+static void ports_get_their_resume(const char *policy, const char *environ, const uint32_t *ports,
+                                   size_t n_ports, const char *story)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", environ), "aaaaaaaa", ports, n_ports);
+
+    world_start(runtime);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), story);
+    ck_assert(runs(runtime));
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->blocked, BLOCKED_NOT);
+    world_free(world);
+}
+
+START_TEST(every_port_of_ours_gets_its_resume)
+{
+    ports_get_their_resume(no_rules, TWICE, twice, 2, "resume, resume");
+    ports_get_their_resume(no_rules, BOTH, both, 2, "resume, resume");
+    ports_get_their_resume(no_rules, NULL, twice, 2, "resume, resume");
+    ports_get_their_resume(no_rules, NULL, both, 2, "resume, resume");
+    ports_get_their_resume(no_rules, NULL, thrice, 3, "resume, resume, resume");
+    ports_get_their_resume(one_variable, TWICE, twice, 2, "kind, info3, env A=1, resume, resume");
+    ports_get_their_resume(one_variable, BOTH, both, 2, "kind, info3, env A=1, resume, resume");
+}
+END_TEST
+
+/* The count of Resumes is the old daemon's; the new one begins at zero, and one too many is fine.
+ */
+START_TEST(after_a_restart_every_port_gets_one_again)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", TWICE), "aaaaaaaa", twice, 2);
+
+    world_start(runtime);
+    ck_assert(world_serve_one(runtime));
+    ck_assert_uint_eq(runtime->n_commands, 1);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_pass(world, span_from_s(5), true);
+    ck_assert(runs(runtime));
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(a_foreign_port_is_named)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", FOREIGN), "aaaaaaaa", first, 1);
+    const struct runtime *seen;
+    size_t n_commands;
+
+    runtime->has_foreign_port = true;
+    world_start(runtime);
+    world_pass(world, span_from_s(1), true);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->state, RUNTIME_SETTLING);
+    ck_assert_int_eq(seen->blocked, BLOCKED_OTHER_PORT);
+    ck_assert_str_eq(seen->other_ports, "/tmp/monitor.sock");
+    /* After the looks at 10, 50 and 250 ms it is left alone. */
+    n_commands = runtime->n_commands;
+    ck_assert_uint_le(n_commands, 4);
+    world_pass(world, span_from_s(1000), true);
+    ck_assert_uint_eq(runtime->n_commands, n_commands);
+    /* Its owner lets it go: the next look sees it. */
+    runtime->process->picture = WORLD_RUNNING;
+    world_pass(world, span_from_s(60), true);
+    ck_assert_int_eq(seen->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(seen->blocked, BLOCKED_NOT);
+    world_free(world);
+}
+END_TEST
+
+/* A second port that comes late, when the first was resumed long ago. */
+START_TEST(a_late_port_is_resumed)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", NULL), "aaaaaaaa", both, 2);
+
+    runtime->n_ports = 1;
+    world_start(runtime);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    runtime->n_ports = 2;
+    world_connect_port(runtime, 1);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    ck_assert(runs(runtime));
+    world_free(world);
+}
+END_TEST
+
+static enum world_fault close_first_resume(struct world_runtime *runtime,
+                                           const struct world_command *command,
+                                           uint32_t *ret_hresult)
+{
+    (void)ret_hresult;
+    return command->id == COMMAND_RESUME && runtime->n_commands == 0 ? WORLD_CLOSES : WORLD_ANSWERS;
+}
+
+/* It may run already before the answer is read; whether it does, the next advertise tells. */
+START_TEST(a_resume_without_an_answer_is_sent_again)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+
+    runtime->fault = close_first_resume;
+    world_start(runtime);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    ck_assert(runs(runtime));
+    world_free(world);
+}
+END_TEST
+
+/* A Resume is never timed out and never closed, however long its answer takes. */
+START_TEST(a_resume_is_waited_for)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+    const struct runtime *seen;
+
+    runtime->is_stuck = true;
+    world_start(runtime);
+    world_pass(world, span_from_s(3600), true);
+    ck_assert(!runtime->connections[0]->is_closed);
+    ck_assert_uint_eq(runtime->connections[0]->n_messages, 1);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->state, RUNTIME_RESUMING);
+    ck_assert_int_eq(seen->blocked, BLOCKED_SERVER_BUSY);
+    runtime->process->state = 'T';
+    world_pass(world, span_from_s(60), true);
+    ck_assert_int_eq(seen->blocked, BLOCKED_STOPPED);
+    runtime->process->state = 't';
+    world_pass(world, span_from_s(60), true);
+    ck_assert_int_eq(seen->blocked, BLOCKED_TRACED);
+    runtime->is_stuck = false;
+    world_serve(world);
+    ck_assert(runs(runtime));
+    ck_assert_int_eq(seen->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(seen->blocked, BLOCKED_NOT);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(the_end_of_a_process_is_seen)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+    const struct runtime *seen;
+
+    world_start(runtime);
+    world_serve(world);
+    world_kill(world, runtime->process);
+    world_pass(world, span_from_ms(100), true);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->state, RUNTIME_GONE);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    /* And forgotten when its time is over. */
+    world_pass(world, span_from_s(2 * 3600), true);
+    ck_assert_ptr_null(world_find(world, "aaaaaaaa"));
+    world_free(world);
+}
+END_TEST
+
+/* A runtime that lost its connections and lives comes back as itself. */
+START_TEST(who_comes_back_is_known)
+{
+    struct world *world = world_new(one_variable);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world_serve(world);
+    world_end(runtime->connections[0]);
+    world_pass(world, span_from_s(100), false);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env A=1, resume, resume");
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+    world_free(world);
+}
+END_TEST
+
+UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
+           every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
+           a_foreign_port_is_named, a_late_port_is_resumed,
+           a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
+           the_end_of_a_process_is_seen, who_comes_back_is_known);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A private folder for tests that need files: short, since a socket's path must
+ * fit into 107 bytes.
+ */
+
+#include <stddef.h>
+
+/* Makes one, removing the one before. */
+void unit_folder_make(char *ret_path, size_t size);
+
+void unit_folder_remove(void);
+
+/* Writes a file of that name and mode in it. */
+void unit_folder_write(const char *name, const char *content, unsigned mode);
