@@ -155,7 +155,7 @@ void page_text(struct page *page, const char *text)
     output_put_text(&page->bytes, text);
 }
 
-static void put_format(struct page *page, const char *format, va_list arguments)
+static void PRINTF_LIKE(2, 0) put_format(struct page *page, const char *format, va_list arguments)
 {
     char *text = NULL;
 
@@ -284,7 +284,7 @@ int output_json_line(const json_t *value)
     return write_json(value, JSON_COMPACT);
 }
 
-static void say(const char *severity, const char *format, va_list arguments)
+static void PRINTF_LIKE(2, 0) say(const char *severity, const char *format, va_list arguments)
 {
     char text[ERROR_SIZE_MAX];
     struct bytes line;
