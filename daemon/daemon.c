@@ -11,6 +11,7 @@
 #include "daemon/apply.h"
 #include "daemon/clock.h"
 #include "daemon/config.h"
+#include "daemon/control.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/notices.h"
@@ -19,10 +20,11 @@
 #include "daemon/store.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
+#include "lib/policy.h"
 
 enum {
-    /* For our own files, the control socket's connections and what is read of /proc. */
-    DESCRIPTORS_RESERVED = 64,
+    /* For our own files, what is read of /proc, and the control socket's connections. */
+    DESCRIPTORS_RESERVED = 64 + CONTROL_DESCRIPTORS,
     DESCRIPTORS_MIN = 16,
     /* Passes over the sockets before deadlines are judged: what was sent in time is read. */
     DRAIN_PASSES = 256,
@@ -38,12 +40,18 @@ struct daemon {
     struct apply *apply;
     struct ports *ports;
     struct notices *notices;
+    struct control *control;
+    struct control_reloads reloads;
+    enum broker_trust trust;
+    size_t usable_descriptors;
     struct loop_signal *on_term, *on_int, *on_hup;
     bool wants_reload;
     bool wants_stop;
     bool is_stopping;
     struct moment stop_at; /* MOMENT_NEVER while it runs */
 };
+
+static void reload(void *context, struct control_verdict *ret_verdict);
 
 /* Start. */
 
@@ -123,7 +131,7 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
     return policy;
 }
 
-static bool open_store(struct daemon *daemon, const char *folder, enum broker_trust *ret_trust)
+static bool open_store(struct daemon *daemon, const char *folder)
 {
     struct store_found found;
     int error;
@@ -144,7 +152,7 @@ static bool open_store(struct daemon *daemon, const char *folder, enum broker_tr
         log_warning("%s; runtimes older than this daemon are resumed untouched",
                     found.why ? found.why : "records were lost");
     free(found.why);
-    *ret_trust = found.trust;
+    daemon->trust = found.trust;
     return true;
 }
 
@@ -156,20 +164,63 @@ static void warn_of_limits(const struct policy *policy, size_t usable)
                     policy->limits.runtimes, usable);
 }
 
-static bool start_broker(struct daemon *daemon, struct policy *policy, enum broker_trust trust)
+static bool start_broker(struct daemon *daemon, struct policy *policy)
 {
-    struct broker_options options = {.policy = policy,
-                                     .trust = trust,
-                                     .usable_descriptors = raise_descriptors()};
+    struct broker_options options = {.policy = policy, .trust = daemon->trust};
 
+    daemon->usable_descriptors = options.usable_descriptors = raise_descriptors();
     warn_of_limits(policy, options.usable_descriptors);
     daemon->broker = broker_new(&options, clock_now());
     if (!daemon->broker)
         return false;
-    if (trust == BROKER_HAS_NO_RECORDS)
+    if (daemon->trust == BROKER_HAS_NO_RECORDS)
         broker_alarm(daemon->broker, ALARM_RECORDS, true,
                      "no records can be kept, so nothing is applied", clock_now());
     return !daemon->store || store_recall(daemon->store, daemon->broker) == 0;
+}
+
+static void settle(void *context)
+{
+    struct daemon *daemon = context;
+
+    apply_settle(daemon->apply);
+}
+
+static void tell(void *context, struct notice *notice)
+{
+    struct daemon *daemon = context;
+
+    notices_take(daemon->notices, notice);
+}
+
+static bool is_stopping(void *context)
+{
+    const struct daemon *daemon = context;
+
+    return daemon->is_stopping;
+}
+
+static bool start_control(struct daemon *daemon)
+{
+    struct control_options options = {
+        .loop = daemon->loop,
+        .broker = daemon->broker,
+        .ports = daemon->ports,
+        .notices = daemon->notices,
+        .reloads = &daemon->reloads,
+        .trust = daemon->trust,
+        .usable_descriptors = daemon->usable_descriptors,
+        .is_user = daemon->config.is_user,
+        .may_kill = config_host()->may_kill,
+        .settle = settle,
+        .tell = tell,
+        .reload = reload,
+        .is_stopping = is_stopping,
+        .context = daemon,
+    };
+
+    daemon->control = control_new(&options);
+    return daemon->control;
 }
 
 static bool start_rooms(struct daemon *daemon)
@@ -190,10 +241,11 @@ static bool start_rooms(struct daemon *daemon)
     daemon->on_term = loop_signal_new(daemon->loop, SIGTERM, be_asked_to_stop, daemon);
     daemon->on_int = loop_signal_new(daemon->loop, SIGINT, be_asked_to_stop, daemon);
     daemon->on_hup = loop_signal_new(daemon->loop, SIGHUP, be_asked_to_reload, daemon);
-    return daemon->ports && daemon->on_term && daemon->on_int && daemon->on_hup;
+    return daemon->ports && daemon->on_term && daemon->on_int && daemon->on_hup &&
+           start_control(daemon);
 }
 
-static bool start_ports(struct daemon *daemon, const struct policy *policy)
+static bool start_sockets(struct daemon *daemon, struct policy *policy)
 {
     struct service_sockets passed;
     char *why = NULL;
@@ -204,6 +256,9 @@ static bool start_ports(struct daemon *daemon, const struct policy *policy)
         return false;
     }
     error = ports_open(daemon->ports, policy, &passed, &why);
+    if (error == 0)
+        error =
+            control_open(daemon->control, policy, service_take_socket(&passed, "control"), &why);
     if (error != 0)
         log_error("%s", why ? why : "memory ran out");
     free(why);
@@ -224,14 +279,12 @@ static bool start(struct daemon *daemon, const struct daemon_options *options)
 {
     bool policy_is_bad = false;
     struct policy *policy = load_first(daemon, &policy_is_bad);
-    enum broker_trust trust;
     bool is_started;
 
     if (!policy)
         return false;
-    is_started = open_store(daemon, options->state, &trust) &&
-                 start_broker(daemon, policy, trust) && start_rooms(daemon) &&
-                 start_ports(daemon, policy);
+    is_started = open_store(daemon, options->state) && start_broker(daemon, policy) &&
+                 start_rooms(daemon) && start_sockets(daemon, policy);
     if (is_started && policy_is_bad) {
         log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
                   "and the daemon reloaded");
@@ -252,6 +305,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
+    daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->loop = loop_new();
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
@@ -266,48 +320,90 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
 /* Reload. */
 
-static bool switch_policy(struct daemon *daemon, struct policy *policy)
+/* Both halves of the sockets, or nothing. */
+static int switch_policy(struct daemon *daemon, struct policy *policy, char **ret_why)
 {
-    char *why = NULL;
-    int error = ports_stage(daemon->ports, policy, &why);
+    int error = ports_stage(daemon->ports, policy, ret_why);
 
-    if (error == 0) {
-        error = broker_set_policy(daemon->broker, policy);
-        if (error == 0)
-            ports_commit(daemon->ports);
-        else
-            ports_abandon(daemon->ports);
-    }
     if (error != 0)
-        log_error("%s", why ? why : "memory ran out");
-    free(why);
-    return error == 0;
+        return error;
+    error = control_stage(daemon->control, policy, ret_why);
+    if (error != 0) {
+        ports_abandon(daemon->ports);
+        return error;
+    }
+    error = broker_set_policy(daemon->broker, policy);
+    if (error != 0) {
+        ports_abandon(daemon->ports);
+        control_abandon(daemon->control);
+        return error;
+    }
+    ports_commit(daemon->ports);
+    control_commit(daemon->control);
+    return 0;
 }
 
-static void reload(struct daemon *daemon)
+static void load_again(struct daemon *daemon, struct control_verdict *verdict)
 {
     struct config_loaded loaded;
-    bool is_switched;
+    int error = config_load(&daemon->config, &loaded);
 
-    service_tell_reloading(clock_now());
-    if (config_load(&daemon->config, &loaded) != 0) {
-        log_error("memory ran out while the policy was read");
-        service_tell_ready("running; the last reload failed");
-        return;
+    if (error == 0) {
+        log_problems(&loaded.problems);
+        if (loaded.policy)
+            error = switch_policy(daemon, loaded.policy, &verdict->why);
+        verdict->is_done = loaded.policy && error == 0;
+        verdict->problems = loaded.problems;
+        loaded.problems = (struct policy_problems){0};
+        config_loaded_deinit(&loaded);
     }
-    log_problems(&loaded.problems);
-    is_switched = loaded.policy && switch_policy(daemon, loaded.policy);
-    broker_alarm(daemon->broker, ALARM_POLICY, !is_switched,
+    if (error != 0 && !verdict->why)
+        verdict->why = strdup("memory ran out");
+    if (error != 0)
+        log_error("%s", verdict->why ? verdict->why : "memory ran out");
+}
+
+static void count_reload(struct control_reloads *reloads, bool is_done)
+{
+    reloads->last_at = clock_now();
+    reloads->was_last_done = is_done;
+    if (is_done) {
+        reloads->n_done++;
+        reloads->loaded_at = reloads->last_at;
+    } else {
+        reloads->n_failed++;
+    }
+}
+
+static void reload(void *context, struct control_verdict *ret_verdict)
+{
+    struct daemon *daemon = context;
+    const struct policy *policy;
+
+    *ret_verdict = (struct control_verdict){.is_done = false};
+    service_tell_reloading(clock_now());
+    load_again(daemon, ret_verdict);
+    count_reload(&daemon->reloads, ret_verdict->is_done);
+    broker_alarm(daemon->broker, ALARM_POLICY, !ret_verdict->is_done,
                  "the policy on disk could not be loaded; the one before stays in force",
                  clock_now());
-    if (is_switched)
-        log_notice("reloaded: policy %.12s with %zu rules is in force", loaded.policy->hash,
-                   loaded.policy->n_rules);
+    policy = broker_policy(daemon->broker);
+    if (ret_verdict->is_done)
+        log_notice("reloaded: policy %.12s with %zu rules is in force", policy->hash,
+                   policy->n_rules);
     else
         log_error("not reloaded: the policy before stays in force");
-    config_loaded_deinit(&loaded);
     apply_settle(daemon->apply);
-    service_tell_ready(is_switched ? "running" : "running; the last reload failed");
+    service_tell_ready(ret_verdict->is_done ? "running" : "running; the last reload failed");
+}
+
+static void reload_by_signal(struct daemon *daemon)
+{
+    struct control_verdict verdict;
+
+    daemon->wants_reload = false;
+    reload(daemon, &verdict);
+    control_verdict_deinit(&verdict);
 }
 
 static void read_all(struct daemon *daemon)
@@ -360,6 +456,7 @@ static struct moment next_deadline(const struct daemon *daemon)
     struct moment next = broker_next_deadline(daemon->broker);
 
     next = moment_earlier(next, ports_retry(daemon->ports));
+    next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
 
@@ -388,12 +485,11 @@ void daemon_run(struct daemon *daemon)
         loop_wait(daemon->loop, next_deadline(daemon));
         act_on_deadlines(daemon);
         ports_try_again(daemon->ports, clock_now());
-        if (daemon->wants_reload && !daemon->is_stopping) {
-            daemon->wants_reload = false;
-            reload(daemon);
-        }
+        if (daemon->wants_reload && !daemon->is_stopping)
+            reload_by_signal(daemon);
         if (daemon->wants_stop && !daemon->is_stopping)
             begin_stop(daemon);
+        control_run(daemon->control, clock_now());
         tell_people(daemon);
     }
     tell_people(daemon);
@@ -405,6 +501,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     if (!daemon)
         return NULL;
     ports_free(daemon->ports);
+    control_free(daemon->control);
     broker_free(daemon->broker);
     apply_free(daemon->apply);
     notices_free(daemon->notices);

@@ -95,6 +95,18 @@ static void put_step(struct bytes *line, const struct notice *notice)
     put_text(line, "rule", notice->rule);
 }
 
+static void put_admin(struct bytes *line, const struct notice *notice)
+{
+    char cookie[GUID_TEXT_SIZE];
+
+    bytes_put_format(line, "admin %s %s by pid=%" PRId32 " uid=%" PRIu32, notice->what,
+                     notice->result, notice->pid, notice->uid);
+    if (notice->has_runtime) {
+        guid_format(&notice->cookie, cookie);
+        bytes_put_format(line, " runtime=%.8s", cookie);
+    }
+}
+
 static enum log_level put_notice(struct bytes *line, const struct notice *notice)
 {
     enum log_level level = LOG_LEVEL_INFO;
@@ -111,6 +123,10 @@ static enum log_level put_notice(struct bytes *line, const struct notice *notice
     case NOTICE_PEER_ERROR:
         bytes_put_format(line, "peer %s", peer_error_name(notice->peer_error));
         put_who(line, notice);
+        level = LOG_LEVEL_NOTICE;
+        break;
+    case NOTICE_ADMIN:
+        put_admin(line, notice);
         level = LOG_LEVEL_NOTICE;
         break;
     case NOTICE_ALARM:

@@ -53,6 +53,7 @@ struct broker *broker_new(const struct broker_options *options, struct moment no
     RB_INIT(&broker->questions);
     RB_INIT(&broker->memories);
     RB_INIT(&broker->cookies);
+    RB_INIT(&broker->serials);
     SLIST_INIT(&broker->listeners);
     TAILQ_INIT(&broker->runtimes);
     for (size_t state = 0; state < RUNTIME_STATES; state++)

@@ -24,13 +24,13 @@
 #include "lib/notice.h"
 #include "lib/plan.h"
 #include "lib/policy.h"
+#include "lib/runtime.h"
 #include "lib/util.h"
 
 struct broker;
 struct connection;
 struct facts;
 struct record;
-struct runtime;
 
 /* How far the records of an earlier daemon can be believed. */
 enum broker_trust {
@@ -154,6 +154,10 @@ enum broker_found {
 enum broker_found broker_find(const struct broker *broker, const char *id,
                               struct runtime **ret_runtime);
 
+/* All that BROKER_FOUND_MANY means, at most `capacity` of them. Returns how many. */
+size_t broker_find_all(const struct broker *broker, const char *id, struct runtime **ret_list,
+                       size_t capacity);
+
 enum broker_verdict {
     BROKER_DONE,
     BROKER_ALREADY,   /* it is so already */
@@ -172,6 +176,16 @@ enum broker_verdict broker_kill(struct runtime *runtime, struct moment now);
 /* All runtimes in the order in which they came, the ended ones among them: the one after `runtime`,
  * the first for NULL. */
 struct runtime *broker_next_runtime(const struct broker *broker, const struct runtime *runtime);
+
+/* The first one that came after the one of that serial number, which may be forgotten by now; the
+ * first of all for 0. So a walk over all of them can be left and taken up again. */
+struct runtime *broker_runtime_after(const struct broker *broker, uint64_t serial);
+
+/* How many are in that state. */
+size_t broker_count(const struct broker *broker, enum runtime_state state);
+
+/* limits.connections_per_user as it is in force. */
+size_t broker_connections_per_user(const struct broker *broker);
 
 enum {
     BROKER_HOLD_BUCKETS = 12, /* the last one has no upper bound */

@@ -75,9 +75,12 @@ static void check_runtimes(const struct broker *broker)
 {
     const struct runtime *runtime;
     size_t n_by_state[RUNTIME_STATES] = {0}, n_pending = 0;
+    uint64_t serial = 0;
 
     TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
         n_by_state[runtime->state]++;
+        MUST(broker_runtime_after(broker, serial) == runtime);
+        serial = runtime->serial;
         n_pending += runtime_is_pending(runtime);
         MUST(runtime->broker == broker && runtime->policy);
         MUST((runtime->process == NULL) == !moment_is_never(runtime->ended_at));
@@ -89,6 +92,7 @@ static void check_runtimes(const struct broker *broker)
         check_flight_of(runtime);
         check_deadlines_of(runtime);
     }
+    MUST(!broker_runtime_after(broker, serial));
     for (size_t state = 0; state < RUNTIME_STATES; state++)
         MUST(n_by_state[state] == broker->n_by_state[state]);
     MUST(n_pending == broker->counters.n_pending);

@@ -205,6 +205,7 @@ struct broker {
     RB_HEAD(question_tree, question) questions;
     RB_HEAD(memory_tree, memory) memories;
     RB_HEAD(cookie_tree, runtime) cookies;
+    RB_HEAD(serial_tree, runtime) serials;
     SLIST_HEAD(, listener) listeners;
 
     TAILQ_HEAD(runtime_list, runtime) runtimes;
@@ -264,6 +265,12 @@ struct question *broker_forget_question(struct broker *broker, struct question *
 uint32_t broker_take_slot(struct broker *broker);
 /* Writes a record into a slot, RECORD_NONE frees it. False when memory is out. */
 bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+
+/* broker_operate.c */
+
+/* Puts it behind all others in the order of their coming, and takes it out. */
+void broker_enlist(struct runtime *runtime);
+void broker_delist(struct runtime *runtime);
 
 /* process.c */
 

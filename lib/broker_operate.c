@@ -15,6 +15,25 @@
 
 enum { ID_DIGITS_MIN = 4, ID_DIGITS = 32 };
 
+static int compare_serials(const struct runtime *a, const struct runtime *b)
+{
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
+}
+
+TREE_GENERATE(serial_tree, runtime, by_serial, compare_serials)
+
+void broker_enlist(struct runtime *runtime)
+{
+    TAILQ_INSERT_TAIL(&runtime->broker->runtimes, runtime, in_order);
+    RB_INSERT(serial_tree, &runtime->broker->serials, runtime);
+}
+
+void broker_delist(struct runtime *runtime)
+{
+    TAILQ_REMOVE(&runtime->broker->runtimes, runtime, in_order);
+    RB_REMOVE(serial_tree, &runtime->broker->serials, runtime);
+}
+
 /* A cookie or the beginning of one as bare digits in lower case; false for anything else. */
 static bool read_id(const char *id, char digits[static ID_DIGITS + 1])
 {
@@ -56,21 +75,40 @@ static void count_found(struct runtime *runtime, struct runtime **found, size_t 
     (*n_found)++;
 }
 
+/* What an id asks for. */
+struct wanted {
+    long pid; /* 0: a cookie */
+    char digits[ID_DIGITS + 1];
+};
+
+static bool read_wanted(const char *id, struct wanted *wanted)
+{
+    char *end = NULL;
+
+    *wanted = (struct wanted){.pid = 0};
+    if (strncmp(id, "pid:", 4) != 0)
+        return read_id(id, wanted->digits);
+    wanted->pid = strtol(id + 4, &end, 10);
+    return wanted->pid > 0 && *end == '\0' && isdigit((unsigned char)id[4]);
+}
+
+static bool is_wanted(const struct runtime *runtime, const struct wanted *wanted)
+{
+    return wanted->pid > 0 ? runtime->pid == wanted->pid : has_id(runtime, wanted->digits);
+}
+
 enum broker_found broker_find(const struct broker *broker, const char *id,
                               struct runtime **ret_runtime)
 {
-    char digits[ID_DIGITS + 1];
     struct runtime *runtime, *found = NULL;
-    bool found_alive = false, by_pid = strncmp(id, "pid:", 4) == 0;
+    struct wanted wanted;
+    bool found_alive = false;
     size_t n_found = 0;
-    char *end = NULL;
-    long pid = by_pid ? strtol(id + 4, &end, 10) : 0;
 
-    if (by_pid ? (pid <= 0 || *end != '\0' || !isdigit((unsigned char)id[4]))
-               : !read_id(id, digits))
+    if (!read_wanted(id, &wanted))
         return BROKER_FOUND_NONE;
     TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
-        if (by_pid ? runtime->pid == pid : has_id(runtime, digits))
+        if (is_wanted(runtime, &wanted))
             count_found(runtime, &found, &n_found, &found_alive);
     }
     if (n_found == 0)
@@ -79,9 +117,46 @@ enum broker_found broker_find(const struct broker *broker, const char *id,
     return n_found == 1 ? BROKER_FOUND_ONE : BROKER_FOUND_MANY;
 }
 
+size_t broker_find_all(const struct broker *broker, const char *id, struct runtime **ret_list,
+                       size_t capacity)
+{
+    struct runtime *runtime = NULL, *first = NULL;
+    struct wanted wanted;
+    size_t n = 0;
+
+    if (broker_find(broker, id, &first) == BROKER_FOUND_NONE || !read_wanted(id, &wanted))
+        return 0;
+    TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
+        if (n < capacity && is_wanted(runtime, &wanted) &&
+            runtime_has_ended(runtime) == runtime_has_ended(first))
+            ret_list[n++] = runtime;
+    }
+    return n;
+}
+
 struct runtime *broker_next_runtime(const struct broker *broker, const struct runtime *runtime)
 {
     return runtime ? TAILQ_NEXT(runtime, in_order) : TAILQ_FIRST(&broker->runtimes);
+}
+
+struct runtime *broker_runtime_after(const struct broker *broker, uint64_t serial)
+{
+    struct serial_tree serials = {broker->serials.rbh_root};
+    struct runtime key = {.serial = serial + 1};
+
+    return RB_NFIND(serial_tree, &serials, &key);
+}
+
+size_t broker_count(const struct broker *broker, enum runtime_state state)
+{
+    return broker->n_by_state[state];
+}
+
+size_t broker_connections_per_user(const struct broker *broker)
+{
+    size_t limit = broker->policy->limits.connections_per_user;
+
+    return limit > 0 ? limit : broker->usable_descriptors / 4;
 }
 
 enum broker_verdict broker_resume(struct runtime *runtime, struct moment now)

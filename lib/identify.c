@@ -143,12 +143,7 @@ static void ask(struct connection *connection, uint32_t wanted, struct moment no
 
 static bool is_over_connection_limit(const struct connection *connection)
 {
-    const struct broker *broker = connection->broker;
-    size_t limit = broker->policy->limits.connections_per_user;
-
-    if (limit == 0)
-        limit = broker->usable_descriptors / 4;
-    return connection->user->n_connections > limit;
+    return connection->user->n_connections > broker_connections_per_user(connection->broker);
 }
 
 void identify_connection(struct connection *connection, struct moment now)

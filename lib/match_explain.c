@@ -89,6 +89,16 @@ static void explain_text(const struct selector *selector, const struct attribute
         bytes_put_string(out, ", and there is more than was kept");
 }
 
+/* After the decision the environment is forgotten, and it is not known any more which of the two it
+ * was. */
+static void explain_forgotten_variable(const struct selector *selector, struct bytes *out)
+{
+    bytes_put_string(out, "the variable ");
+    put_text(out, selector->name);
+    bytes_put_string(out, " was not set, or its value was ");
+    put_globs(out, selector);
+}
+
 static void explain_variable(const struct selector *selector, const struct attributes *attributes,
                              struct bytes *out)
 {
@@ -118,15 +128,18 @@ static void explain_variable(const struct selector *selector, const struct attri
     }
 }
 
-static void explain_selector(const struct selector *selector, const struct attributes *attributes,
-                             struct bytes *out)
+static void explain_selector(const struct selector *selector, enum match_verdict verdict,
+                             const struct attributes *attributes, struct bytes *out)
 {
     switch (selector->kind) {
     case SELECTOR_TEXT:
         explain_text(selector, &attributes->list[selector->attribute], out);
         break;
     case SELECTOR_VARIABLE:
-        explain_variable(selector, attributes, out);
+        if (verdict == MATCH_NO && attributes->list[ATTRIBUTE_ENVIRON].state == ATTRIBUTE_UNKNOWN)
+            explain_forgotten_variable(selector, out);
+        else
+            explain_variable(selector, attributes, out);
         break;
     case SELECTOR_ANY:
         bytes_put_format(out, "none of the %zu mappings in \"any\" (line %u) holds",
@@ -174,7 +187,7 @@ void match_explain(const struct policy_rule *rule, const struct match_reason *re
         if (reason->selector == MATCH_SELECTOR_CONTAINER)
             explain_container(&attributes->list[ATTRIBUTE_CONTAINER], out);
         else if (selector)
-            explain_selector(selector, attributes, out);
+            explain_selector(selector, (enum match_verdict)reason->verdict, attributes, out);
         if (reason->verdict == MATCH_UNKNOWN && rule->ignore &&
             rule->match_unknown == POLICY_UNKNOWN_STOP)
             bytes_put_string(out, "; a rule that ignores counts as matched then");

@@ -40,6 +40,8 @@ const char *notice_kind_name(enum notice_kind kind)
         return "peer_error";
     case NOTICE_ALARM:
         return "alarm";
+    case NOTICE_ADMIN:
+        return "admin";
     }
     return "runtime";
 }

@@ -22,6 +22,7 @@ enum notice_kind {
     NOTICE_STEP,       /* a step got its result */
     NOTICE_PEER_ERROR, /* a peer did what no runtime does, or went over a limit */
     NOTICE_ALARM,      /* something needs an operator, or does no longer */
+    NOTICE_ADMIN,      /* somebody asked for what needs the admin right; pid and uid are theirs */
 };
 
 enum notice_peer_error {
@@ -57,7 +58,8 @@ struct notice {
     const char *old_state; /* the one before, */
     const char *outcome;   /* and the outcome, NULL while there is none */
     const char *step;      /* NOTICE_STEP, constants: the step's kind */
-    const char *result;
+    const char *result;    /* likewise, and of NOTICE_ADMIN: what came of it */
+    const char *what;      /* NOTICE_ADMIN, a constant: what was asked for */
     bool is_required;
     uint32_t hresult;
     unsigned attempts;

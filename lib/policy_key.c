@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/bytes.h"
+#include "lib/text.h"
 
 #define MS INT64_C(1000)
 #define S  (1000 * MS)
@@ -202,12 +203,27 @@ const char *policy_section_name(enum policy_section section)
     return NULL;
 }
 
+static const struct {
+    int64_t us;
+    const char *name;
+} units[] = {{H, "h"}, {M, "m"}, {S, "s"}, {MS, "ms"}};
+
+bool policy_key_read_span(const char *text, int64_t *ret_us)
+{
+    size_t n_digits = strspn(text, "0123456789");
+    uint64_t number = 0;
+
+    if (!text_number(text, n_digits, INT64_MAX, &number))
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
+        if (strcmp(text + n_digits, units[i].name) == 0)
+            return !__builtin_mul_overflow((int64_t)number, units[i].us, ret_us);
+    }
+    return false;
+}
+
 void policy_key_put_span(int64_t us, struct bytes *out)
 {
-    static const struct {
-        int64_t us;
-        const char *name;
-    } units[] = {{H, "h"}, {M, "m"}, {S, "s"}, {MS, "ms"}};
     size_t i = 0;
 
     while (i + 1 < ARRAY_LENGTH(units) && (us == 0 || us % units[i].us != 0))

@@ -196,5 +196,9 @@ void policy_key_put_takes(const struct policy_key *key, struct bytes *out);
 bool policy_key_put_advice(enum policy_section section, const char *name, struct bytes *out,
                            enum policy_key_id *ret_meant) MUST_CHECK;
 
+/* Reads a length of time as policies write it, a number and its unit: "500ms", "3s", "10m", "2h".
+ * False, and nothing returned, for anything else, and for more than fits. */
+bool policy_key_read_span(const char *text, int64_t *ret_us) MUST_CHECK;
+
 /* Appends a length of time as policies write it, in the largest unit that has no remainder. */
 void policy_key_put_span(int64_t us, struct bytes *out);

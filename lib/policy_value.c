@@ -269,27 +269,6 @@ bool value_number(struct reader *reader, enum policy_key_id id, const struct yam
     return true;
 }
 
-static bool take_span(const char *text, int64_t *ret_us)
-{
-    static const struct {
-        const char *name;
-        int64_t us;
-    } units[] = {{"ms", 1000},
-                 {"s", INT64_C(1000000)},
-                 {"m", 60 * INT64_C(1000000)},
-                 {"h", 3600 * INT64_C(1000000)}};
-    const char *rest = NULL;
-    int64_t number = 0;
-
-    if (!take_number(text, &number, &rest))
-        return false;
-    for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
-        if (strcmp(rest, units[i].name) == 0)
-            return !__builtin_mul_overflow(number, units[i].us, ret_us);
-    }
-    return false;
-}
-
 bool value_span(struct reader *reader, enum policy_key_id id, const struct yaml_node *node,
                 struct span *ret_span)
 {
@@ -301,7 +280,8 @@ bool value_span(struct reader *reader, enum policy_key_id id, const struct yaml_
         *ret_span = SPAN_FOREVER;
         return true;
     }
-    if (node->kind != YAML_NODE_TEXT || !take_span(node->text, &us) || !is_in_range(key, us)) {
+    if (node->kind != YAML_NODE_TEXT || !policy_key_read_span(node->text, &us) ||
+        !is_in_range(key, us)) {
         value_refuse(reader, id, node);
         return false;
     }

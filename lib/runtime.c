@@ -148,7 +148,7 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     deadline_init(&runtime->end, DEADLINE_RUNTIME_END);
     deadline_init(&runtime->next, DEADLINE_RUNTIME_NEXT);
     deadline_init(&runtime->alive, DEADLINE_RUNTIME_ALIVE);
-    TAILQ_INSERT_TAIL(&broker->runtimes, runtime, in_order);
+    broker_enlist(runtime);
     TAILQ_INSERT_TAIL(&process->runtimes, runtime, in_process);
     identify_register(runtime);
     join_state(runtime, RUNTIME_DECIDING);
@@ -185,7 +185,7 @@ void runtime_free(struct runtime *runtime)
     leave_state(runtime);
     leave_process(runtime);
     identify_unregister(runtime);
-    TAILQ_REMOVE(&broker->runtimes, runtime, in_order);
+    broker_delist(runtime);
     deadline_stop(&broker->deadlines, &runtime->end);
     deadline_stop(&broker->deadlines, &runtime->next);
     deadline_stop(&broker->deadlines, &runtime->alive);

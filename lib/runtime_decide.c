@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lib/broker_core.h"
 #include "lib/facts.h"
 #include "lib/portspec.h"
+#include "lib/settings.h"
 
 static int compare_memories(const struct memory *a, const struct memory *b)
 {
@@ -227,22 +227,6 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
     attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
 }
 
-/*
- * Either prefix is read, DOTNET_ first, as the runtime does: the other one is
- * used where the first is not set or empty.
- */
-static enum attribute_state port_list(const struct attributes *attributes, const char **ret_value)
-{
-    enum attribute_state state =
-        attributes_variable(attributes, "DOTNET_DiagnosticPorts", ret_value);
-
-    if (state == ATTRIBUTE_PRESENT && **ret_value != '\0')
-        return state;
-    if (state == ATTRIBUTE_UNKNOWN)
-        return state;
-    return attributes_variable(attributes, "COMPlus_DiagnosticPorts", ret_value);
-}
-
 static bool is_ours(const struct broker *broker, const struct portspec_entry *entry)
 {
     const struct listener *listener;
@@ -280,29 +264,13 @@ static void take_other_ports(struct runtime *runtime, const struct portspec *por
     bytes_deinit(&ports);
 }
 
-/* The runtime reads the number as hexadecimal. */
-static bool suspends_default_port(const struct attributes *attributes)
-{
-    static const char *const names[] = {"DOTNET_DefaultDiagnosticPortSuspend",
-                                        "COMPlus_DefaultDiagnosticPortSuspend"};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const char *value = NULL;
-
-        if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT &&
-            strtoul(value, NULL, 16) > 0)
-            return true;
-    }
-    return false;
-}
-
 void decide_ports(struct runtime *runtime, const struct attributes *attributes)
 {
     struct portspec portspec;
     const char *value = NULL;
     int n_suspending = 0;
 
-    if (port_list(attributes, &value) != ATTRIBUTE_PRESENT)
+    if (settings_ports(attributes, &value) != ATTRIBUTE_PRESENT)
         return;
     portspec_read(value, &portspec);
     for (size_t i = 0; i < portspec.n_entries; i++) {
@@ -311,24 +279,8 @@ void decide_ports(struct runtime *runtime, const struct attributes *attributes)
         n_suspending += entry->suspends && !entry->listens && !entry->is_too_long;
     }
     runtime->n_suspending = portspec.is_cut ? -1 : n_suspending;
-    runtime->has_default_port_suspend = suspends_default_port(attributes);
+    runtime->has_default_port_suspend = settings_suspends_default_port(attributes);
     take_other_ports(runtime, &portspec);
-}
-
-/* PreventLoad makes a runtime fail to start when a profiler is loaded into it. */
-static bool prevents_profilers(const struct attributes *attributes)
-{
-    static const char *const names[] = {"DOTNET_ProfAPI_ProfilerCompatibilitySetting",
-                                        "COMPlus_ProfAPI_ProfilerCompatibilitySetting"};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const char *value = NULL;
-
-        if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT &&
-            strcasecmp(value, "PreventLoad") == 0)
-            return true;
-    }
-    return false;
 }
 
 static void give_up_late(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
@@ -412,9 +364,9 @@ static void take_plan_facts(struct runtime *runtime, const struct facts *facts, 
         return;
     }
     decide_ports(runtime, &attributes);
-    runtime->target.prevents_profilers = prevents_profilers(&attributes);
+    runtime->target.prevents_profilers = settings_prevent_profilers(&attributes);
     plan_check_files(&runtime->plan, facts, &runtime->attributes);
-    if (port_list(&attributes, &value) == ATTRIBUTE_PRESENT) {
+    if (settings_ports(&attributes, &value) == ATTRIBUTE_PRESENT) {
         portspec_read(value, &portspec);
         mode = portspec_mode(&portspec);
         is_asked = mode == PORTSPEC_UNKNOWN && portspec.n_entries > 1 && !portspec.is_cut &&
@@ -461,7 +413,7 @@ static void take_sockets(struct runtime *runtime, const struct facts *facts, str
         be_out_of_memory(runtime, now);
         return;
     }
-    if (port_list(&attributes, &value) == ATTRIBUTE_PRESENT) {
+    if (settings_ports(&attributes, &value) == ATTRIBUTE_PRESENT) {
         portspec_read(value, &portspec);
         mode = mode_of_socket(runtime, &portspec, facts);
     }
