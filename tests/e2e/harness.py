@@ -226,8 +226,9 @@ class Daemon:
     def stop(self):
         """SIGTERM, and that it ends as it should."""
         if self.process.poll() is None:
-            self.signal(signal.SIGTERM)
+            # In this order: SIGCONT would also end the stop by which a leak check looks at threads.
             self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
         self.end(0)
 
     def end(self, status):
@@ -247,13 +248,6 @@ class Daemon:
     def is_alive(self):
         return self.process is not None and self.process.poll() is None
 
-    # What it says of runtimes in its log.
-
-    def receipt(self, pid, state="running|gone|killed|held", start=0):
-        """What became of the runtime of that process, once it is in one of the states."""
-        self.wait(rf"diagportd: ({state}) .*\bpid={pid} ", start)
-        return Receipt([line for line in self.log.seen[start:] if f" pid={pid} " in line])
-
     # What it says over its control socket.
 
     def request(self, method, path, body=None, headers=None):
@@ -270,45 +264,54 @@ class Daemon:
         assert status == 200, (status, body)
         return json.loads(body)
 
+    def post(self, path, body):
+        status, answer = self.request("POST", path, json.dumps(body))
+        assert status == 200, (status, answer)
+        return json.loads(answer)
+
+    def runtime(self, identity):
+        """What it says of one runtime: a pid, or what else the interface takes for an id."""
+        return Receipt(self.get(f"/v1/runtimes/pid:{identity}" if isinstance(identity, int) else
+                                f"/v1/runtimes/{identity}"))
+
+    def receipt(self, pid, state="running|gone|killed|held", start=0):
+        """What became of the runtime of that process, once it is in one of the states."""
+        self.wait(rf"diagportd: ({state}) .*\bpid={pid} ", start)
+        return self.runtime(pid)
+
+    def status(self):
+        return self.get("/v1/status")
+
+    def alarms(self):
+        return [alarm["name"] for alarm in self.status()["alarms"]]
+
+    def metric(self, sample):
+        """The value of one sample of its metrics, labels and all."""
+        _, text = self.request("GET", "/metrics")
+        (value,) = re.findall(rf"^{re.escape(sample)} (\S+)$", text.decode(), re.MULTILINE)
+        return float(value)
+
     # What it costs.
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
 
-class Receipt:
-    """What the lines of one process say."""
+class Receipt(dict):
+    """What the daemon says of a runtime."""
 
-    FIELD = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|[^ :]+)')
-
-    def __init__(self, lines):
-        self.lines = lines
-        self.states = []
-        self.outcome = self.rule = self.why = None
-        self.steps = []
-        for line in lines:
-            self._take(line)
-
-    def _take(self, line):
-        fields = {name: value.strip('"') for name, value in self.FIELD.findall(line)}
-        step = re.match(r"diagportd: step (\w+) (\w+)", line)
-        if step:
-            kind, result = step.groups()
-            code = re.search(r" code=(0x[0-9a-f]+)", line)
-            self.steps.append((kind, fields.get("name"), result, code and code.group(1)))
-        elif " was=" in line:
-            self.states.append(re.match(r"diagportd: (\w+) ", line).group(1))
-            self.outcome = fields.get("outcome", self.outcome)
-            self.rule = fields.get("rule", self.rule)
-            why = re.search(r'(?:"|=\w+): (.*)$', line)
-            self.why = why.group(1) if why else self.why
+    @property
+    def outcome(self):
+        return self["outcome"]
 
     def results(self):
         """How each step ended: {("env", "A"): "ok"}."""
-        return {(kind, name): result for kind, name, result, _ in self.steps}
+        return {(step["kind"], step["name"]): step["result"] for step in self["steps"]}
 
-    def __repr__(self):
-        return "\n".join(self.lines)
+    def step(self, kind, name=None):
+        """The one step of that kind and name."""
+        (found,) = [step for step in self["steps"] if step["kind"] == kind and name in (None, step["name"])]
+        return found
 
 
 class Http(http.client.HTTPConnection):
