@@ -281,7 +281,8 @@ static int plan(struct subject *subject)
     struct command_target target = assume_target(subject);
     int error;
 
-    if (!rule || rule->ignore || !policy_rule_has_plan(rule))
+    /* What a rule only observes is planned too: that is what people look at it for. */
+    if (!rule || rule->ignore)
         return 0;
     error = plan_build(&subject->plan, rule);
     if (error == 0 && subject->pid != 0)
@@ -299,7 +300,7 @@ static const char *action_of(const struct policy_rule *rule)
         return "untouched";
     if (rule->ignore)
         return "ignore";
-    if (!policy_rule_has_plan(rule))
+    if (rule->mode == POLICY_APPLY && !policy_rule_has_plan(rule))
         return "none";
     return policy_mode_name(rule->mode);
 }
