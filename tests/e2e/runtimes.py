@@ -91,12 +91,11 @@ class Fake(Program):
 
     def __init__(self, ports, *behaviours, arguments=(), environment=None, program=FAKE, prefix=(), run_for="stdin",
                  **options):
-        command = [*prefix, program]
-        for behaviour in behaviours:
-            command += ["--behave", behaviour]
-        command += ["--run-for", run_for, "--", *arguments]
-        variables = {} if ports is None else {"DOTNET_DiagnosticPorts": ports}
-        super().__init__(command, {**variables, **(environment or {})}, **options)
+        # Not on the command line, which rules look at.
+        variables = {"FAKE_BEHAVE": ",".join([*behaviours, f"run-for={run_for}"])}
+        if ports is not None:
+            variables["DOTNET_DiagnosticPorts"] = ports
+        super().__init__([*prefix, program, *arguments], {**variables, **(environment or {})}, **options)
 
     def report(self, event="start", times=1):
         """What it was told before its managed code started, or, for "end", after that."""
