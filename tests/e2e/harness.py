@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 from lines import TIMEOUT, Lines
@@ -33,7 +34,22 @@ NOBODY, NOGROUP = 65534, 65534
 CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916dd}"
 OTHER_CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916de}"
 
+#: On a loaded machine everything takes long. What comes in time, and what does not, is for tests that are about time.
+LIMITS = {"late_after": "1h", "hello": "1m"}
+DEFAULTS = {"deadline": "10m", "command_timeout": "5m"}
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user or unshare")
+
+
+def until(look, is_so):
+    """What a look shows as soon as that is so: only for what nobody tells unasked."""
+    end = time.monotonic() + TIMEOUT
+    while True:
+        seen = look()
+        if is_so(seen):
+            return seen
+        assert time.monotonic() < end, f"it never was so: {seen}"
+        os.sched_yield()
 
 
 class Folder:
@@ -133,6 +149,8 @@ class Daemon:
             "listen": [listen(self.folder)],
             "control": {"path": self.control, "mode": "0666"},
             **top,
+            "limits": {**LIMITS, **top.get("limits", {})},
+            "defaults": {**DEFAULTS, **top.get("defaults", {})},
         }
         if rules:
             whole["rules"] = list(rules)
@@ -279,6 +297,10 @@ class Daemon:
         self.wait(rf"diagportd: ({state}) .*\bpid={pid} ", start)
         return self.runtime(pid)
 
+    def until(self, pid, is_so):
+        """What it says of the runtime of that process, as soon as that is so: for what it tells nobody unasked."""
+        return until(lambda: self.runtime(pid), is_so)
+
     def status(self):
         return self.get("/v1/status")
 
@@ -295,6 +317,10 @@ class Daemon:
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def has_descriptors(self, n):
+        """Waits until it has so many: it closes in its own time what a client of its control socket has closed."""
+        until(self.descriptors, lambda now: now == n)
 
 
 class Receipt(dict):

@@ -72,10 +72,13 @@ class Program:
         self.process.stdin.close()
         return self.wait()
 
-    def freeze(self):
-        """SIGSTOP; it stands when this returns."""
-        self.process.send_signal(signal.SIGSTOP)
+    def stands(self):
+        """Waits until a signal has stopped it."""
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+        self.stands()
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
@@ -104,6 +107,10 @@ class Fake(Program):
     def commands(self, event="start", times=1):
         """The commands that it took, in order, as short texts."""
         return [story(command) for command in self.report(event, times)["commands"]]
+
+    def told_pause(self):
+        """Waits until it says that it has waited long, which is when behaviour `message-after` says."""
+        self.lines.wait("^The runtime has been configured to pause during startup")
 
     def finish(self):
         """Lets it end: the commands that it took after its start."""
