@@ -244,6 +244,27 @@ START_TEST(the_end_of_a_process_is_seen)
 }
 END_TEST
 
+/* The first thread of a program may end before the others: it lives, and is not planned anew. */
+START_TEST(a_process_outlives_its_first_thread)
+{
+    struct world *world = world_new(one_variable);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world_serve(world);
+    runtime->process->state = 'Z';
+    world_end(runtime->connections[0]);
+    world_pass(world, span_from_s(100), false);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env A=1, resume, resume");
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+    world_free(world);
+}
+END_TEST
+
 /* A runtime that lost its connections and lives comes back as itself. */
 START_TEST(who_comes_back_is_known)
 {
@@ -327,5 +348,6 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
            a_foreign_port_is_named, a_late_port_is_resumed,
            a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
-           the_end_of_a_process_is_seen, who_comes_back_is_known,
-           a_last_connection_of_the_dead_is_its_own, who_cannot_be_identified_goes_on_with_no_plan);
+           the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
+           who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
+           who_cannot_be_identified_goes_on_with_no_plan);
