@@ -315,12 +315,22 @@ class Daemon:
 
     # What it costs.
 
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+    def _descriptors(self):
+        found = set()
+        for name in os.listdir(f"/proc/{self.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.add((name, os.readlink(f"/proc/{self.process.pid}/fd/{name}")))
+        return found
 
-    def has_descriptors(self, n):
-        """Waits until it has so many: it closes in its own time what a client of its control socket has closed."""
-        until(self.descriptors, lambda now: now == n)
+    def descriptors(self):
+        """Those that it keeps: what is there only for a moment is not there any more when a request is answered."""
+        before = self._descriptors()
+        self.status()
+        return before & self._descriptors()
+
+    def has_descriptors(self, wanted):
+        """Waits until it has these and no others."""
+        until(self._descriptors, lambda now: now == wanted)
 
 
 class Receipt(dict):
