@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL for the daemon: every program runs in the end, and nothing is applied twice."""
+
+import pytest
+from harness import CLSID, rule
+
+OLD = {"OLD": "x"}
+
+
+def plan(folder, n_variables=1):
+    return rule(
+        env={**{f"A{n}": str(n) for n in range(n_variables)}, "OLD": "new"},
+        profilers=[{"clsid": CLSID, "path": folder.profiler()}],
+        startup_hooks=[{"path": folder.hook()}],
+    )
+
+
+def test_in_the_middle_of_fifty_plans(daemon, fleet, folder):
+    one = daemon([plan(folder, 20)])
+    many = fleet(one.socket, 50, "--together", behaviours=["delay=any:20"], environment=OLD)
+    one.wait("step env ok ", times=200)
+    one.kill()
+    one.start()
+    # Nothing twice, nothing after Resume, everybody runs: any of it would be an anomaly.
+    assert many.summary()["resumed"] == 50
+    one.wait("gone ", times=50)
+    runtimes = one.get("/v1/runtimes")["runtimes"]
+    assert {entry["outcome"] for entry in runtimes} <= {"unknown", "applied"}
+    # With 200 answers out of 1200 there are some who were in the middle of theirs.
+    assert "unknown" in {entry["outcome"] for entry in runtimes}
+
+
+def damage(records, how):
+    content = bytearray(records.read_bytes())
+    if how == "deleted":
+        # An empty folder would be that of a first start.
+        (records.parent / "something").touch()
+        records.unlink()
+    elif how == "cut":
+        records.write_bytes(content[:-1])
+    elif how == "emptied":
+        records.write_bytes(b"")
+    else:
+        # Of the first slot, which is in use.
+        content[70] ^= 0x10
+        records.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["deleted", "cut", "emptied", "corrupt"])
+def test_the_records_are_damaged_meanwhile(daemon, fleet, folder, how):
+    one = daemon([plan(folder, 20)])
+    many = fleet(one.socket, 50, "--together", behaviours=["delay=any:20"], environment=OLD)
+    one.wait("step env ok ", times=200)
+    one.kill()
+    damage(one.state / "records", how)
+    one.start()
+    assert one.status()["records"] == "distrusted"
+    assert many.summary()["resumed"] == 50
+    one.wait("gone ", times=50)
+    runtimes = one.get("/v1/runtimes")["runtimes"]
+    assert {entry["outcome"] for entry in runtimes} == {"unknown"}
+    steps = [step for entry in runtimes for step in entry["steps"] if step["kind"] != "resume"]
+    assert {step["result"] for step in steps} == {"skipped"}
+
+
+def test_again_and_again(daemon, fleet, folder):
+    """Whatever each daemon gets to do, no two do the same."""
+    one = daemon([plan(folder, 20)])
+    fleets = []
+    for _ in range(5):
+        fleets.append(fleet(one.socket, 20, "--together", behaviours=["delay=any:10"], environment=OLD))
+        one.wait("step env ok ", times=50)
+        one.kill()
+        one.start()
+    for many in fleets:
+        assert many.summary()["resumed"] == 20
+
+
+# Where the runtime is when the daemon dies, and what it has been told by then.
+POINTS = {
+    "0300@1": ["kind"],
+    "info3@1": ["kind", "info3"],
+    "set-env@1": ["kind", "info3", "env A0=0"],
+    "startup-profiler@1": ["kind", "info3", "env A0=0", "env OLD=new", "profiler"],
+    "hook@1": ["kind", "info3", "env A0=0", "env OLD=new", "profiler", "hook"],
+    "resume@1": ["kind", "info3", "env A0=0", "env OLD=new", "profiler", "hook", "resume"],
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_at_any_point_of_a_plan(daemon, fake, folder, point, is_answered):
+    """Who was only asked gets its plan from the next daemon; who may have taken something, Resume."""
+    one = daemon([plan(folder)])
+    when = "after" if is_answered else "before"
+    runtime = fake(one.socket, f"stop-{when}-reply={point}", environment=OLD)
+    runtime.stands()
+    one.kill()
+    one.start()
+    runtime.thaw()
+    paths = {"profiler": f"profiler {folder / 'profiler.so'}", "hook": f"hook {folder / 'Hook.dll'}"}
+    before = [paths.get(command, command) for command in POINTS[point]]
+    was_begun = point not in ("0300@1", "info3@1")
+    after = ["resume"] if was_begun else [paths.get(command, command) for command in POINTS["resume@1"]]
+    commands = runtime.commands()
+    if point == "resume@1":
+        # Its last answer may start it before the next daemon is met.
+        commands += runtime.finish()
+        after = commands[len(before) :]
+        assert set(after) <= {"resume"}
+    assert commands == [*before, *after]
+    assert not [subject for subject in runtime.report()["twice"] if "/" in subject]
+    outcome = "late" if point == "resume@1" else "unknown" if was_begun else "applied"
+    assert one.receipt(runtime.pid, "running|gone").outcome == outcome
+
+
+def test_who_was_not_met_yet_gets_its_plan_from_the_next_daemon(daemon, fleet, folder):
+    """Their connections wait in the queue of a daemon that never looks."""
+    one = daemon([plan(folder)])
+    one.freeze()
+    many = fleet(
+        one.socket, 30, "--together", "--expect", "StartupProfiler=1", behaviours=["message-after=300"], environment=OLD
+    )
+    one.kill()
+    one.start()
+    assert many.summary()["resumed"] == 30
+    one.wait("gone ", times=30)
+    assert {entry["outcome"] for entry in one.get("/v1/runtimes")["runtimes"]} == {"applied"}
