@@ -138,7 +138,8 @@ enum broker_stop {
 
 void broker_stop(struct broker *broker, enum broker_stop stop, struct moment now);
 
-/* After broker_stop: true when nothing that was begun is still unanswered. */
+/* After broker_stop: true when nothing that was begun is still unanswered and, where everybody is
+ * to be resumed, nobody still has to be. That may never be so: some do not come back. */
 bool broker_is_quiet(const struct broker *broker);
 
 /*
