@@ -574,10 +574,24 @@ void broker_stop(struct broker *broker, enum broker_stop stop, struct moment now
     }
 }
 
+/* Nobody else's port is waited for, but it takes some looks to tell that it is one. */
+static bool settles(const struct broker *broker)
+{
+    const struct runtime *runtime;
+
+    TAILQ_FOREACH(runtime, &broker->by_state[RUNTIME_SETTLING], in_state) {
+        if (runtime->blocked == BLOCKED_NOT)
+            return true;
+    }
+    return false;
+}
+
 bool broker_is_quiet(const struct broker *broker)
 {
     if (broker->n_unanswered > 0)
         return false;
+    if (broker->stop == BROKER_STOP_KEEP)
+        return true;
     /* Whoever has no connection at the moment comes back for its Resume. */
-    return broker->stop == BROKER_STOP_KEEP || broker->n_by_state[RUNTIME_RESUMING] == 0;
+    return broker->n_by_state[RUNTIME_RESUMING] == 0 && !settles(broker);
 }

@@ -149,6 +149,46 @@ START_TEST(a_foreign_port_is_named)
 END_TEST
 
 /* A second port that comes late, when the first was resumed long ago. */
+/* A daemon that goes away waits until every port is surely resumed, and not for those of others. */
+START_TEST(stopping_waits_for_every_port)
+{
+    for (size_t n = 0; n < 5; n++) {
+        struct world *world = world_new(one_variable);
+        struct world_runtime *runtime =
+            world_runtime(world, world_process(world, "/app", TWICE), "aaaaaaaa", twice, 2);
+
+        world_start(runtime);
+        for (size_t i = 0; i < n; i++)
+            ck_assert(world_serve_one(runtime));
+        world_stop(world, BROKER_STOP_RESUME);
+        for (int i = 0; i < 2000 && !broker_is_quiet(world->broker); i++) {
+            /* One message a millisecond: it may be looked at between any two. */
+            world_serve_one(runtime);
+            world_pass(world, span_from_ms(1), false);
+        }
+        ck_assert(broker_is_quiet(world->broker));
+        ck_assert_msg(runs(runtime), "after %zu commands: %s", n, world_story(runtime));
+        world_free(world);
+    }
+}
+END_TEST
+
+START_TEST(stopping_does_not_wait_for_foreign_ports)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", NULL), "aaaaaaaa", first, 1);
+
+    runtime->has_foreign_port = true;
+    world_start(runtime);
+    world_pass(world, span_from_s(2), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->blocked, BLOCKED_OTHER_PORT);
+    world_stop(world, BROKER_STOP_RESUME);
+    ck_assert(broker_is_quiet(world->broker));
+    world_free(world);
+}
+END_TEST
+
 START_TEST(a_late_port_is_resumed)
 {
     struct world *world = world_new(no_rules);
@@ -346,7 +386,8 @@ END_TEST
 
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
            every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
-           a_foreign_port_is_named, a_late_port_is_resumed,
+           a_foreign_port_is_named, stopping_waits_for_every_port,
+           stopping_does_not_wait_for_foreign_ports, a_late_port_is_resumed,
            a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
            the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
            who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
