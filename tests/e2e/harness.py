@@ -204,6 +204,11 @@ class Daemon:
         assert (self.log.count("the policy has errors") == 0) == policy_is_good, self.last_lines()
         return self
 
+    def is_ready(self):
+        """Whether it has said so since the last time."""
+        ready, _, _ = select.select([self.ready], [], [], 0)
+        return bool(ready) and b"READY=1" in self.ready.recv(4096)
+
     def wait_until_ready(self):
         """Waits until it says to its service manager that it is ready: after its start, or after a reload."""
         with contextlib.closing(PidHandle(self.process.pid)) as end:
