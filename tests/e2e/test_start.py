@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the daemon finds when it starts: bad policies, other daemons, left-overs, folders that will not do."""
+
+import contextlib
+import os
+import shutil
+import socket
+import stat
+
+import pytest
+from harness import NOBODY, Daemon, listen, needs_root, rule
+from runtimes import FAKE
+
+A = [rule(env={"A": "1"})]
+WHOLE = ["kind", "info3", "env A=1", "resume"]
+
+
+def fails(one, message):
+    """That it does not start, and says why."""
+    one.spawn()
+    one.end(1)
+    assert one.log.count(message), one.last_lines()
+
+
+# Policies.
+
+
+def test_a_bad_policy_resumes_everybody(daemon, fake, folder):
+    """Its listeners can be read, so they are there; nothing else of it is in force."""
+    bad = [rule(env={"A": "1"}, startup_hooks=[{"path": "relative.dll"}])]
+    one = daemon(bad, start=False).start(policy_is_good=False)
+    runtime = fake(one.socket)
+    assert runtime.commands() == ["resume"]
+    assert one.receipt(runtime.pid, "running").outcome == "untouched"
+    assert "policy" in one.alarms()
+    assert not one.reload()
+    one.policy(A)
+    assert one.reload()
+    assert one.alarms() == []
+    later = fake(one.socket)
+    assert later.commands() == WHOLE
+    assert runtime.finish() == []
+
+
+# The paths of the system, where nobody else sees them.
+PRIVATE_RUN = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$0" "$@"']
+
+
+@needs_root
+@pytest.mark.parametrize("text", ["", "version: 1\nlisten: [ {\n", None], ids=["empty", "syntax", "missing"])
+def test_a_policy_that_cannot_be_read_at_all(daemon, fake, text):
+    """Then it listens where everybody looks for it, and resumes them."""
+    one = daemon(start=False, prefix=PRIVATE_RUN)
+    one.config.unlink() if text is None else one.policy_text(text)
+    one.start(policy_is_good=False)
+    place = f"/proc/{one.process.pid}/root/run/diagport/runtime.sock"
+    runtime = fake(place)
+    assert runtime.commands() == ["resume"]
+    one.wait(rf"running .*pid={runtime.pid} .*outcome=untouched")
+
+
+# Sockets.
+
+
+def test_two_daemons_on_one_socket(daemon, fake, folder):
+    first = daemon(A)
+    second = daemon(A, start=False, state=folder / "other")
+    fails(second, f"another diagportd owns the socket {first.socket}")
+    assert fake(first.socket).commands() == WHOLE
+    # And again once the first one is killed, and its socket is a left-over.
+    first.kill()
+    assert os.path.exists(first.socket)
+    second.start()
+    assert fake(first.socket).commands() == WHOLE
+
+
+def test_two_daemons_on_one_state_folder(daemon, fake, folder):
+    first = daemon(A)
+    second = daemon(A, start=False, listen=[listen(folder, "second")], control={"path": str(folder / "c.sock")})
+    fails(second, f"another diagportd uses the state folder {first.state}")
+    assert not (folder / "second.sock").exists()
+    assert fake(first.socket).commands() == WHOLE
+
+
+def test_somebody_else_listens_there(daemon, folder):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.bind(str(folder / "runtime.sock"))
+        other.listen()
+        one = daemon(A, start=False)
+        fails(one, f"process {os.getpid()} listens on {one.socket} already")
+        assert os.path.exists(one.socket)
+
+
+def test_a_left_over_is_replaced(daemon, fake, folder):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.bind(str(folder / "runtime.sock"))
+    one = daemon(A)
+    assert fake(one.socket).commands() == WHOLE
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_something_else_is_at_the_path(daemon, folder, kind):
+    path = folder / "runtime.sock"
+    if kind == "file":
+        path.write_text("mine")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    one = daemon(A, start=False)
+    fails(one, f"{path} exists and is not a socket")
+    assert os.path.lexists(path)
+
+
+def test_a_missing_folder_is_made(daemon, fake, folder):
+    place = {"name": "runtime", "path": str(folder / "new/runtime.sock"), "mode": "0666"}
+    one = daemon(A, listen=[place])
+    assert stat.S_IMODE((folder / "new").stat().st_mode) == 0o755
+    assert fake(place["path"]).commands() == WHOLE
+
+
+def test_a_folder_that_is_two_levels_away_is_not(daemon, folder):
+    place = {"name": "runtime", "path": str(folder / "no/such/runtime.sock")}
+    fails(daemon(A, start=False, listen=[place]), "cannot be made")
+
+
+def test_a_folder_that_everybody_may_write_to(daemon, folder):
+    (folder / "open").mkdir()
+    (folder / "open").chmod(0o777)
+    place = {"name": "runtime", "path": str(folder / "open/runtime.sock")}
+    fails(daemon(A, start=False, listen=[place]), "everybody may write to the folder")
+
+
+@needs_root
+def test_a_folder_that_the_daemon_may_not_write_to(daemon, folder):
+    (folder / "closed").mkdir()
+    place = {"name": "runtime", "path": str(folder / "closed/runtime.sock")}
+    one = daemon(A, start=False, listen=[place], user=NOBODY)
+    fails(one, "may not write to the folder .*; let a socket unit with FileDescriptorName= pass the socket in")
+
+
+# The state folder.
+
+
+def unusable(folder, how):
+    path = folder / "unusable"
+    if how == "file":
+        path.write_text("mine")
+    elif how == "two levels":
+        path = path / "state"
+    elif how == "link":
+        (folder / "real").mkdir(mode=0o700)
+        path.symlink_to("real")
+    else:
+        path.mkdir()
+        path.chmod(0o777)
+    return path
+
+
+@pytest.mark.parametrize("how", ["file", "two levels", "link", "writable for all"])
+def test_no_records_can_be_kept(daemon, fake, folder, how):
+    one = daemon([rule(env={"A": "1"}, startup_hooks=[{"path": folder.hook()}])], state=unusable(folder, how))
+    assert one.log.count("nothing is applied to any runtime until the daemon is started with a state folder that works")
+    status = one.status()
+    assert status["records"] == "none"
+    assert [alarm["name"] for alarm in status["alarms"]] == ["records"]
+    runtime = fake(one.socket)
+    assert runtime.commands() == ["resume"]
+    receipt = one.receipt(runtime.pid, "running")
+    assert (receipt.outcome, receipt["why"]) == ("unknown", "no record of it can be kept")
+    # A reload does not make it better.
+    assert one.reload()
+    assert "records" in one.alarms()
+
+
+@needs_root
+def test_the_records_of_another_user(daemon, fake, folder):
+    (folder / "state").mkdir(mode=0o700)
+    one = daemon(A, user=NOBODY)
+    assert one.status()["records"] == "none"
+    runtime = fake(one.socket)
+    assert runtime.commands() == ["resume"]
+
+
+# --user.
+
+
+@contextlib.contextmanager
+def somebody():
+    """A user that nobody else is, and the folder that would be his in /tmp."""
+    uid = 1_000_000 + os.getpid()
+    place = f"/tmp/diagport-{uid}"
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        yield uid, place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def user_daemon(folder, uid, start=True, **environment):
+    one = Daemon(folder, start=False, arguments=["--user"], user=uid, environment=environment)
+    return one.start() if start else one
+
+
+@needs_root
+@pytest.mark.parametrize("has_runtime_dir", [True, False])
+def test_an_instance_of_ones_own(fake, folder, has_runtime_dir):
+    """No root, no file: it listens in a private folder, and resumes everybody of that user."""
+    with somebody() as (uid, place):
+        if has_runtime_dir:
+            (folder / "run").mkdir(mode=0o700)
+            os.chown(folder / "run", uid, uid)
+            place = str(folder / "run/diagport")
+        variables = {"XDG_RUNTIME_DIR": str(folder / "run") if has_runtime_dir else ""}
+        one = user_daemon(folder, uid, **variables)
+        try:
+            assert stat.S_IMODE(os.stat(place).st_mode) == 0o700
+            assert stat.S_IMODE(os.stat(f"{place}/runtime.sock").st_mode) == 0o600
+            assert os.path.exists(f"{place}/control.sock")
+            own = {"program": folder.program(FAKE), "user": uid, "group": uid, "extra_groups": []}
+            runtime = fake(f"{place}/runtime.sock", **own)
+            assert runtime.commands() == ["resume"]
+            one.wait(rf"running .*pid={runtime.pid} .*outcome=untouched")
+            second = user_daemon(folder, uid, start=False, **variables)
+            fails(second, "another diagportd uses the state folder|another diagportd owns the socket")
+            assert fake(f"{place}/runtime.sock", **own).commands() == ["resume"]
+        finally:
+            one.stop()
+        assert not os.path.exists(f"{place}/runtime.sock")
+
+
+@needs_root
+@pytest.mark.parametrize("how", ["of somebody else", "open", "a link"])
+def test_a_private_folder_that_is_not_private(folder, how):
+    with somebody() as (uid, place):
+        if how == "a link":
+            (folder / "mine").mkdir(mode=0o700)
+            os.chown(folder / "mine", uid, uid)
+            os.symlink(folder / "mine", place)
+        else:
+            os.mkdir(place)
+            os.chmod(place, 0o755 if how == "open" else 0o700)
+            os.chown(place, uid if how == "open" else NOBODY, uid)
+        one = user_daemon(folder, uid, start=False, XDG_RUNTIME_DIR="")
+        fails(one, f"the folder {place} must be yours alone")
+        assert not os.path.exists(f"{place}/runtime.sock")
+        if how == "a link":
+            os.unlink(place)
