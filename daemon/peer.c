@@ -77,7 +77,12 @@ void peer_open(struct peer_owner *owner, int fd, uint32_t listener)
         return;
     }
     TAILQ_INSERT_TAIL(&owner->all, peer, in_all);
+    owner->reading = peer;
     owner->settle(owner->context);
+    /* A runtime has written its advertise by now. Whoever is accepted next must not take it for
+     * one that says nothing. */
+    if (owner->reading == peer)
+        on_ready(peer);
 }
 
 /* Reads once and reports what was there; true when there may be more. */

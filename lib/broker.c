@@ -217,9 +217,14 @@ void broker_out_of_memory(struct broker *broker, struct moment now)
                  "memory ran out; what was under way was given up or is tried again", now);
 }
 
+bool broker_is_full(const struct broker *broker)
+{
+    return broker->n_connections + broker->n_held >= broker->usable_descriptors;
+}
+
 void broker_judge_descriptors(struct broker *broker, struct moment now)
 {
-    bool must_pause = broker->n_connections + broker->n_held >= broker->usable_descriptors;
+    bool must_pause = broker_is_full(broker);
     struct action *action;
 
     if (must_pause == broker->is_paused)

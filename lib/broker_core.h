@@ -241,6 +241,8 @@ void broker_notice(struct broker *broker, const struct notice *content, const ch
 void broker_peer_error(struct broker *broker, enum notice_peer_error error,
                        const struct broker_peer *peer, const struct runtime *runtime,
                        const char *why, struct moment now);
+/* No descriptor is left for one more connection. */
+bool broker_is_full(const struct broker *broker);
 /* Pauses or unpauses the listeners as the number of connections demands. */
 void broker_judge_descriptors(struct broker *broker, struct moment now);
 /* Has a connection read before anything else happens; false when memory is out. */

@@ -109,7 +109,7 @@ int broker_connection_new(struct broker *broker, uint32_t listener, void *handle
     join_silent(connection);
     if (broker->n_silent > broker->policy->limits.silent)
         evict_silent(broker, "more connections without an advertise than limits.silent", now);
-    else if (broker->n_connections > broker->usable_descriptors && broker->n_silent > 1)
+    else if (broker_is_full(broker) && broker->n_silent > 1)
         evict_silent(broker, "descriptors ran short", now);
     broker_judge_descriptors(broker, now);
     *ret_connection = connection;

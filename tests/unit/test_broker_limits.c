@@ -300,6 +300,31 @@ START_TEST(descriptors_that_run_short_pause_the_listeners)
 }
 END_TEST
 
+/* Who says nothing goes before anybody has to wait outside. */
+START_TEST(silence_pauses_no_listener)
+{
+    enum { USABLE = 20 };
+    struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtime;
+
+    for (size_t i = 0; i < 3 * USABLE; i++) {
+        world_connect(world, process, 0);
+        ck_assert(!world->is_paused);
+    }
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, USABLE - 1);
+    ck_assert_uint_eq(n_errors(world, PEER_EVICTED), 2 * USABLE + 1);
+    runtime = world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env ONE=1, resume");
+    /* The handle of a process is a descriptor, too. */
+    ck_assert(!world->is_paused);
+    world_free(world);
+}
+END_TEST
+
 /* Bytes that nobody asked for, on a connection that waits or after the answer. */
 START_TEST(noise_costs_the_connection_only)
 {
@@ -345,5 +370,5 @@ UNIT_TESTS(who_says_nothing_is_let_go, garbage_is_let_go_at_its_first_wrong_byte
            a_nameless_one_that_comes_back_is_paced,
            over_its_connections_a_user_is_resumed_and_let_go,
            over_its_runtimes_a_user_is_resumed_without_a_plan,
-           descriptors_that_run_short_pause_the_listeners, noise_costs_the_connection_only,
-           a_runtime_with_too_many_connections_keeps_its_ports);
+           descriptors_that_run_short_pause_the_listeners, silence_pauses_no_listener,
+           noise_costs_the_connection_only, a_runtime_with_too_many_connections_keeps_its_ports);
