@@ -158,10 +158,11 @@ static bool open_store(struct daemon *daemon, const char *folder)
 
 static void warn_of_limits(const struct policy *policy, size_t usable)
 {
-    if (policy->limits.runtimes > usable)
-        log_warning("limits.runtimes is %u, but descriptors last for %zu connections; raise "
+    /* One for the connection, one for the handle of the process. */
+    if (policy->limits.runtimes > usable / 2)
+        log_warning("limits.runtimes is %u, but descriptors last for %zu that wait; raise "
                     "LimitNOFILE= (ulimit -n)",
-                    policy->limits.runtimes, usable);
+                    policy->limits.runtimes, usable / 2);
 }
 
 static bool start_broker(struct daemon *daemon, struct policy *policy)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/hresult.h"
 #include "tests/sim/world.h"
 
 #define HEAD                                                            \
@@ -325,6 +326,37 @@ START_TEST(silence_pauses_no_listener)
 }
 END_TEST
 
+/* In the middle of its plan a runtime costs the handle of its process, and has to be let in again
+ * for every step: as many as there are descriptors would all wait outside, for ever. */
+START_TEST(plans_leave_descriptors_to_go_on_with)
+{
+    enum { USABLE = 16, N = 3 * USABLE };
+    struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    size_t n_planned = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        struct world_process *process = world_process(world, "/app", ENVIRON);
+        struct world_connection *connection = world_connect(world, process, 0);
+        struct world_command command;
+        struct guid cookie;
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        cookie = world_cookie(text);
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+        ck_assert(world_take_command(connection, &command));
+        n_planned += command.id != COMMAND_RESUME;
+        /* Its next connection comes when all the others have come. */
+        world_send_status(connection, command.id == COMMAND_RESUME, HRESULT_UNKNOWN_COMMAND);
+        world_end(connection);
+        ck_assert_msg(!world->is_paused, "after %zu", i);
+    }
+    ck_assert_uint_eq(n_planned, USABLE / 2);
+    world_free(world);
+}
+END_TEST
+
 /* Bytes that nobody asked for, on a connection that waits or after the answer. */
 START_TEST(noise_costs_the_connection_only)
 {
@@ -371,4 +403,5 @@ UNIT_TESTS(who_says_nothing_is_let_go, garbage_is_let_go_at_its_first_wrong_byte
            over_its_connections_a_user_is_resumed_and_let_go,
            over_its_runtimes_a_user_is_resumed_without_a_plan,
            descriptors_that_run_short_pause_the_listeners, silence_pauses_no_listener,
-           noise_costs_the_connection_only, a_runtime_with_too_many_connections_keeps_its_ports);
+           plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
+           a_runtime_with_too_many_connections_keeps_its_ports);
