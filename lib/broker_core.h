@@ -44,6 +44,9 @@ struct facts;
 #define BROKER_PROFILER_WAIT_MAX span_from_ms(50)  /* between two tries of it */
 #define BROKER_RESERVE_MAX       span_from_ms(500) /* kept back for taking steps back */
 #define BROKER_PACE_WINDOW       span_from_s(1)
+/* After Resume it takes 2 to 16 ms until threads show that a runtime runs, and on a busy machine
+ * much longer. */
+#define BROKER_OVER_LIMIT_TIME span_from_s(10)
 
 enum {
     BROKER_PACE_BURST = 16, /* Resumes to connections without a runtime, per window, at once */
@@ -74,6 +77,7 @@ struct user {
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_processes;
     struct pace pace;
+    struct moment over_limit_at; /* when one of its connections was resumed without being known */
 };
 
 struct process {

@@ -181,6 +181,7 @@ void identify_connection(struct connection *connection, struct moment now)
     if (is_over_connection_limit(connection)) {
         broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
                           "its user has more connections than limits.connections_per_user", now);
+        connection->user->over_limit_at = now;
         connection_be_nameless(connection, &connection->user->pace, CONNECTION_LEAVING, now);
         return;
     }

@@ -49,6 +49,7 @@ struct user *user_get(struct broker *broker, uint32_t uid)
         return NULL;
     user->uid = uid;
     user->pace.window = (struct moment){INT64_MIN / 2};
+    user->over_limit_at = user->pace.window;
     RB_INSERT(user_tree, &broker->users, user);
     return user;
 }

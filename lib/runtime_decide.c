@@ -78,11 +78,21 @@ static bool is_older_than_daemon(const struct runtime *runtime, const struct fac
     return facts->age.us < 0 || facts->age.us > moment_between(runtime->broker->started_at, now).us;
 }
 
+/* Whom we resume over the limit of connections we do not know when it comes back. */
+static bool may_have_been_resumed(const struct runtime *runtime, struct moment now)
+{
+    const struct user *user = runtime->process->user;
+
+    return !moment_is_due(moment_after(user->over_limit_at, BROKER_OVER_LIMIT_TIME), now);
+}
+
 /* Over a limit of runtimes that are not yet resumed; this one is counted already. */
-static const char *limit_problem(const struct runtime *runtime)
+static const char *limit_problem(const struct runtime *runtime, struct moment now)
 {
     const struct policy_limits *limits = &runtime->broker->policy->limits;
 
+    if (may_have_been_resumed(runtime, now))
+        return "its user was over limits.connections_per_user, and it may have been resumed then";
     if (runtime->broker->counters.n_pending > limits->runtimes)
         return "more runtimes wait than limits.runtimes";
     /* Each costs the handle of its process, and needs to be let in again for every step. */
@@ -99,11 +109,11 @@ static const char *trust_problem(const struct runtime *runtime, const struct fac
 {
     switch (runtime->broker->trust) {
     case BROKER_TRUSTS_RECORDS:
-        return limit_problem(runtime);
+        return limit_problem(runtime, now);
     case BROKER_DISTRUSTS_RECORDS:
         if (is_older_than_daemon(runtime, facts, now))
             return "it is older than the daemon, whose records are damaged or were lost";
-        return limit_problem(runtime);
+        return limit_problem(runtime, now);
     case BROKER_HAS_NO_RECORDS:
         return "no record of it can be kept";
     }

@@ -252,6 +252,54 @@ START_TEST(over_its_connections_a_user_is_resumed_and_let_go)
 }
 END_TEST
 
+/* Nobody knows who was resumed over the limit: whoever comes right after it may run already,
+ * although its threads do not show it yet. */
+START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
+{
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 5 }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtimes[5], *later, *other;
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_connection *connection;
+    struct world_command command;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(runtimes); i++) {
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        runtimes[i] = world_runtime(world, world_process(world, "/app", ENVIRON), text, first, 1);
+        world_start(runtimes[i]);
+    }
+    world_serve(world);
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    world_send_status(connection, true, 0);
+    world_end(connection);
+    world_kill(world, runtimes[0]->process);
+    /* There is room again when it comes back. */
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
+    world_end(connection);
+    /* Another user is not concerned, and later nobody is. */
+    other = world_runtime(world, world_process(world, "/app", ENVIRON), "bbbbbbbb", first, 1);
+    other->process->uid = 2000;
+    world_start(other);
+    world_serve(world);
+    ck_assert_str_eq(world_story(other), "kind, info3, env ONE=1, resume");
+    world_pass(world, span_from_s(60), false);
+    later = world_runtime(world, world_process(world, "/app", ENVIRON), "cccccccc", first, 1);
+    world_start(later);
+    world_serve(world);
+    ck_assert_str_eq(world_story(later), "kind, info3, env ONE=1, resume");
+    world_free(world);
+}
+END_TEST
+
 START_TEST(over_its_runtimes_a_user_is_resumed_without_a_plan)
 {
     struct world *world = world_new(HEAD "limits: { runtimes_per_user: 3 }\n" RULE);
@@ -401,6 +449,7 @@ UNIT_TESTS(who_says_nothing_is_let_go, garbage_is_let_go_at_its_first_wrong_byte
            silence_delays_nobody, a_process_with_many_cookies_is_resumed,
            a_nameless_one_that_comes_back_is_paced,
            over_its_connections_a_user_is_resumed_and_let_go,
+           who_may_have_been_resumed_over_the_limit_gets_no_plan,
            over_its_runtimes_a_user_is_resumed_without_a_plan,
            descriptors_that_run_short_pause_the_listeners, silence_pauses_no_listener,
            plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
