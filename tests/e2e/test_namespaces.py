@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runtimes in other pid namespaces, as in containers: known by the kernel's word, and ours only where a rule says so."""
+
+import subprocess
+
+import pytest
+from harness import needs_root, rule
+
+# The one that is started is pid 1 of a namespace of its own, and ends with whoever started it.
+INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+OLD = {"OLD": "x"}
+
+
+def pid_outside(runtime):
+    """Of the process that unshare started, in our own namespace."""
+    with open(f"/proc/{runtime.pid}/task/{runtime.pid}/children", encoding="ascii") as children:
+        return int(children.read())
+
+
+def inside(fake, one, *behaviours):
+    runtime = fake(one.socket, *behaviours, prefix=INSIDE, environment=OLD)
+    assert runtime.report()["pid"] == 1
+    return runtime, pid_outside(runtime)
+
+
+@needs_root
+def test_a_rule_for_any_container(daemon, fake, folder):
+    hook = folder.hook()
+    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"}, startup_hooks=[{"path": hook}])])
+    runtime, pid = inside(fake, one)
+    assert runtime.commands() == ["kind", "info3", "env OLD=new", f"hook {hook}", "resume"]
+    receipt = one.receipt(pid, "running")
+    assert (receipt["claimed_pid"], receipt.outcome) == (1, "applied")
+    assert runtime.finish() == []
+    one.receipt(pid, "gone")
+
+
+@needs_root
+@pytest.mark.parametrize("second", ["variables", "hook"])
+def test_it_is_not_known_to_be_on_the_host(daemon, fake, folder, second):
+    """A pid namespace is no container by itself, and no proof that there is none."""
+    later = (
+        rule("later", {"container": "any", "exe": "*"}, env={"OLD": "later"})
+        if second == "variables"
+        else rule("later", {"container": "any", "exe": "*"}, startup_hooks=[{"path": folder.hook()}])
+    )
+    one = daemon([rule("host", env={"OLD": "new"}), later])
+    runtime, pid = inside(fake, one)
+    receipt = one.receipt(pid, "running")
+    assert receipt["attributes"]["container"]["state"] == "unknown"
+    assert receipt["trace"][0]["verdict"] == "unknown"
+    if second == "variables":
+        assert receipt["rule"] == "later"
+        assert runtime.commands() == ["env OLD=later", "resume"]
+    else:
+        assert receipt["rule"] is None
+        assert receipt["trace"][1]["verdict"] == "barred"
+        assert runtime.commands() == ["resume"]
+    explained = one.post("/v1/explain", {"pid": pid})
+    assert [entry["verdict"] for entry in explained["trace"]] == [entry["verdict"] for entry in receipt["trace"]]
+
+
+@needs_root
+def test_an_ignore_rule_that_cannot_tell_ignores(daemon, fake):
+    one = daemon([rule("host", ignore=True), rule("later", {"container": "any", "exe": "*"}, env={"OLD": "new"})])
+    runtime, pid = inside(fake, one)
+    assert runtime.commands() == ["resume"]
+    assert (one.receipt(pid, "running")["rule"], one.receipt(pid).outcome) == ("host", "untouched")
+
+
+@needs_root
+def test_a_pid_of_the_host_inside(daemon, fake):
+    """What it claims has to be what the kernel calls it inside."""
+    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
+    runtime, pid = inside(fake, one, "claim-pid=4711")
+    assert runtime.commands() == ["resume"]
+    assert one.receipt(pid, "running").outcome == "unknown"
+
+
+@needs_root
+def test_two_namespaces_deep(daemon, fake):
+    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
+    runtime = fake(one.socket, prefix=[*INSIDE, *INSIDE], environment=OLD)
+    assert runtime.report()["pid"] == 1
+    assert runtime.commands() == ["env OLD=new", "resume"]
+    one.wait(r"running .*outcome=applied")
+
+
+@needs_root
+def test_a_runtime_outside_of_the_daemons_namespace(daemon, fake):
+    """It has no pid where the daemon is: nobody can tell who it is, and it is resumed."""
+    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})], prefix=INSIDE)
+    runtime = fake(one.socket, environment=OLD)
+    assert runtime.commands() == ["resume"]
+    one.wait(r"running .*outcome=unknown")
+    # The daemon is unshare's child, which a signal to unshare would not reach.
+    subprocess.run(["kill", "-TERM", str(pid_outside(one.process))], check=True)
+    one.end(0)
