@@ -283,8 +283,9 @@ bool control_read_body(struct control_call *call, const char *const *keys, size_
     size_t length;
     const char *text = http_body(call->request, &length), *key;
     json_error_t error;
-    json_t *body =
-        length > 0 ? json_loadb(text, length, JSON_REJECT_DUPLICATES, &error) : json_object();
+    json_t *body = length > 0
+                       ? json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error)
+                       : json_object();
     const json_t *value;
 
     if (!body) {
