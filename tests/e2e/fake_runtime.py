@@ -23,7 +23,11 @@ def text(value):
 
 
 def reply(is_ok, payload):
-    return b"DOTNET_IPC_V1\0" + struct.pack("<HBBH", 20 + len(payload), 0xFF, 0 if is_ok else 0xFF, 0) + payload
+    return (
+        b"DOTNET_IPC_V1\0"
+        + struct.pack("<HBBH", 20 + len(payload), 0xFF, 0 if is_ok else 0xFF, 0)
+        + payload
+    )
 
 
 def receive(port, size):

@@ -252,7 +252,12 @@ class Identity:
     def run(self, program, *arguments, **options):
         """Starts a Python program, which finds this module's folder in its path."""
         return subprocess.Popen(
-            [sys.executable, "-B", "-c", f"import sys; sys.path.insert(0, {str(HERE)!r})\n{program}"]
+            [
+                sys.executable,
+                "-B",
+                "-c",
+                f"import sys; sys.path.insert(0, {str(HERE)!r})\n{program}",
+            ]
             + [str(argument) for argument in arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -77,7 +77,10 @@ def serves(daemon):
         ("GET /v1/runtimes?pid=x HTTP/1.1", 400),
         ("GET /v1/runtimes?pid=1&pid=2 HTTP/1.1", 400),
         ("GET /v1/runtimes?unit=[ HTTP/1.1", 400),
-        ("GET /v1/runtimes?" + "&".join("abc"[i % 3] * (i + 1) for i in range(20)) + " HTTP/1.1", 400),
+        (
+            "GET /v1/runtimes?" + "&".join("abc"[i % 3] * (i + 1) for i in range(20)) + " HTTP/1.1",
+            400,
+        ),
         ("GET /v1/events?since=-1 HTTP/1.1", 400),
         ("GET /v1/events?follow=yes HTTP/1.1", 400),
         ("GET /v1/status", 400),
@@ -251,7 +254,9 @@ def test_questions_that_are_none(daemon, body, where):
 
 
 def test_two_requests_in_one_write(daemon):
-    answer = daemon.exchange(head("GET /healthz HTTP/1.1") + head("GET /readyz HTTP/1.1", "Connection: close"))
+    answer = daemon.exchange(
+        head("GET /healthz HTTP/1.1") + head("GET /readyz HTTP/1.1", "Connection: close")
+    )
     assert answer.count(b"HTTP/1.1 200 OK") == 2 and answer.count(b'{"ok":true') == 2
     body = b'{"attributes": {}}'
     request = head("POST /v1/explain HTTP/1.1", f"Content-Length: {len(body)}") + body
@@ -328,12 +333,30 @@ def test_slow_clients_are_cut_off(daemon):
         Slow(daemon, "garbage", b"\xff" * 100, b"\xff", False),
         Slow(daemon, "zeros", b"\0" * 100 + b"\r\n\r\n", b"\0", False),
         Slow(daemon, "half a line", b"GET /v1/st", b"", False),
-        Slow(daemon, "a header byte a second", head("GET /healthz HTTP/1.1")[:-2] + b"X: ", b"x", False),
+        Slow(
+            daemon,
+            "a header byte a second",
+            head("GET /healthz HTTP/1.1")[:-2] + b"X: ",
+            b"x",
+            False,
+        ),
         Slow(daemon, "a header a second", head("GET /healthz HTTP/1.1")[:-2], b"X: x\r\n", False),
         Slow(daemon, "ten of a thousand bytes", body + b"0123456789", b"", True),
         Slow(daemon, "a body byte a second", body, b"#", True),
-        Slow(daemon, "a chunk a second", post("/v1/policy/check", "Transfer-Encoding: chunked"), b"1\r\n#\r\n", True),
-        Slow(daemon, "no body after Expect", post("/v1/policy/check", "Content-Length: 9", "Expect: 100-continue"), b"", True),
+        Slow(
+            daemon,
+            "a chunk a second",
+            post("/v1/policy/check", "Transfer-Encoding: chunked"),
+            b"1\r\n#\r\n",
+            True,
+        ),
+        Slow(
+            daemon,
+            "no body after Expect",
+            post("/v1/policy/check", "Content-Length: 9", "Expect: 100-continue"),
+            b"",
+            True,
+        ),
         Slow(daemon, "nothing after an answer", head("GET /healthz HTTP/1.1"), b"", False),
     ]
     limit = time.monotonic() + harness.PATIENCE
@@ -406,7 +429,9 @@ def test_one_user_cannot_take_all_connections(daemon):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root: cannot ask as other users")
 def test_root_gets_in_whatever_others_do(daemon):
-    floods = [harness.Identity(daemon, 61100 + i, 61010).run(FLOOD, daemon.control) for i in range(5)]
+    floods = [
+        harness.Identity(daemon, 61100 + i, 61010).run(FLOOD, daemon.control) for i in range(5)
+    ]
     for flood in floods:
         flood.stdout.readline()
     daemon.wait_for_connections(57)

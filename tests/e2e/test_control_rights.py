@@ -47,7 +47,9 @@ def documented_routes():
     for line in table.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) > 2 and cells[2] in ("read", "admin"):
-            routes += [(*name.split(" ", 1), cells[2]) for name in re.findall("`([^`]*)`", cells[1])]
+            routes += [
+                (*name.split(" ", 1), cells[2]) for name in re.findall("`([^`]*)`", cells[1])
+            ]
     assert len(routes) == 14
     return routes
 
@@ -124,11 +126,15 @@ for _ in sys.stdin:
 
 def test_mode_and_group_of_the_socket_change_with_a_reload(start):
     daemon = start(POLICY)
-    daemon.write_policy(POLICY.replace('mode: "0666"\n  read', f'mode: "0660"\n  group: "{GROUP_READ}"\n  read'))
+    daemon.write_policy(
+        POLICY.replace('mode: "0666"\n  read', f'mode: "0660"\n  group: "{GROUP_READ}"\n  read')
+    )
     assert daemon.post("/v1/policy/reload").json["ok"]
     status = daemon.control.stat()
     assert (status.st_mode & 0o777, status.st_gid) == (0o660, GROUP_READ)
-    daemon.write_policy(POLICY.replace('mode: "0666"\n  read', 'mode: "0600"\n  group: "no-such-group"\n  read'))
+    daemon.write_policy(
+        POLICY.replace('mode: "0666"\n  read', 'mode: "0600"\n  group: "no-such-group"\n  read')
+    )
     verdict = daemon.post("/v1/policy/reload").json
     assert not verdict["ok"] and "no-such-group" in (verdict["why"] or str(verdict["problems"]))
     status = daemon.control.stat()
@@ -137,7 +143,9 @@ def test_mode_and_group_of_the_socket_change_with_a_reload(start):
 
 def test_own_user_is_master_of_a_user_instance(folder):
     os.chown(folder.path, USER_OTHER, GROUP_OWN)
-    daemon = harness.Daemon(folder, POLICY.replace("read:", "# read:").replace("admin:", "# admin:"))
+    daemon = harness.Daemon(
+        folder, POLICY.replace("read:", "# read:").replace("admin:", "# admin:")
+    )
     os.chown(daemon.config, USER_OTHER, GROUP_OWN)
     owner = harness.Identity(daemon, USER_OTHER, GROUP_OWN)
     stranger = harness.Identity(daemon, USER_NOBODY, GROUP_OWN)
@@ -145,8 +153,15 @@ def test_own_user_is_master_of_a_user_instance(folder):
 import os
 os.execv(sys.argv[1], sys.argv[1:])
 """
-    process = owner.run(program, harness.BUILD / "diagportd", "--user", "--config", daemon.config,
-                        "--state", folder.path / "state")
+    process = owner.run(
+        program,
+        harness.BUILD / "diagportd",
+        "--user",
+        "--config",
+        daemon.config,
+        "--state",
+        folder.path / "state",
+    )
     daemon.process = process
     harness.wait_for(daemon.is_up, "the control socket")
     assert owner.ask("GET", "/v1/status").json["user_instance"]

@@ -65,10 +65,18 @@ def test_one_that_no_rule_matches(start, spawn):
     assert runtime["ended_at"] is None and runtime["deadline_at"] is None
     assert 0 < runtime["hold_seconds"] < harness.PATIENCE
     (step,) = runtime["steps"]
-    assert (step["kind"], step["name"], step["result"], step["hresult"]) == ("resume", None, "ok", "0x00000000")
+    assert (step["kind"], step["name"], step["result"], step["hresult"]) == (
+        "resume",
+        None,
+        "ok",
+        "0x00000000",
+    )
     assert [entry["verdict"] for entry in runtime["trace"]] == ["no", "no"]
     assert runtime["trace"][0]["file"] == str(daemon.config) and runtime["trace"][0]["line"] == 8
-    assert runtime["trace"][1]["why"] == 'the variable "RING" was not set, or its value was none of "canary*"'
+    assert (
+        runtime["trace"][1]["why"]
+        == 'the variable "RING" was not set, or its value was none of "canary*"'
+    )
     assert runtime["attributes"]["exe"]["source"] == "/proc/PID/exe"
     assert runtime["attributes"]["env"]["state"] == "unknown"
     assert runtime["policy"] == daemon.status()["policy"]["hash"]
@@ -79,8 +87,14 @@ def test_one_with_a_plan(start, spawn):
     canary(daemon, spawn, COOKIE_A).wait_line("0401")
     runtime = daemon.wait_for_state("pid:%d" % daemon.runtimes()[0]["pid"], "running")
     assert (runtime["rule"], runtime["outcome"]) == ("canary", "applied")
-    assert (runtime["kind"], runtime["runtime_version"], runtime["rid"]) == ("coreclr", "8.0.20", "linux-x64")
-    steps = [(step["kind"], step["name"], step["result"], step["attempts"]) for step in runtime["steps"]]
+    assert (runtime["kind"], runtime["runtime_version"], runtime["rid"]) == (
+        "coreclr",
+        "8.0.20",
+        "linux-x64",
+    )
+    steps = [
+        (step["kind"], step["name"], step["result"], step["attempts"]) for step in runtime["steps"]
+    ]
     assert steps == [
         ("env", "ACME_TOKEN", "ok", 1),
         ("env", "ACME_RING", "ok", 1),
@@ -92,7 +106,10 @@ def test_one_with_a_plan(start, spawn):
     assert rules["canary"]["matches"] == 1 and TIME.fullmatch(rules["canary"]["last_match"])
     assert rules["canary"]["env"] == ["ACME_TOKEN", "ACME_RING"]
     assert rules["canary"]["line"] == 11 and rules["nobody"]["ignore"] is True
-    assert rules["canary"]["hold_limit_seconds"] == 600 and rules["nobody"]["hold_limit_seconds"] == 1200
+    assert (
+        rules["canary"]["hold_limit_seconds"] == 600
+        and rules["nobody"]["hold_limit_seconds"] == 1200
+    )
 
 
 def test_values_are_nowhere(start, spawn):
@@ -101,7 +118,14 @@ def test_values_are_nowhere(start, spawn):
     fake.wait_line("0403")
     answers = [
         daemon.get(target).body
-        for target in ("/v1/status", "/v1/runtimes", f"/v1/runtimes/{COOKIE_A}", "/v1/rules", "/v1/events", "/metrics")
+        for target in (
+            "/v1/status",
+            "/v1/runtimes",
+            f"/v1/runtimes/{COOKIE_A}",
+            "/v1/rules",
+            "/v1/events",
+            "/metrics",
+        )
     ]
     answers.append(daemon.post("/v1/explain", {"pid": fake.pid}).body)
     answers.append(daemon.post("/v1/policy/reload").body)
@@ -123,7 +147,9 @@ def test_filters(start, spawn):
         return sorted(runtime["cookie"] for runtime in daemon.runtimes(query))
 
     both = [COOKIE_A, COOKIE_C]
-    assert cookies("") == both and cookies("?state=running") == both and cookies("?state=held") == []
+    assert (
+        cookies("") == both and cookies("?state=running") == both and cookies("?state=held") == []
+    )
     assert cookies("?rule=canary") == [COOKIE_A] and cookies("?rule=nobody") == []
     assert cookies(f"?pid={fakes[0].pid}") == [COOKIE_C] and cookies("?pid=1") == []
     assert cookies(f"?user={os.geteuid()}") == both and cookies("?user=4294967294") == []
@@ -139,7 +165,15 @@ def test_ids(start, spawn):
     for cookie in COOKIE_A, COOKIE_B:
         spawn(daemon, cookie).wait_line("0401")
         daemon.wait_for_state(cookie, "running")
-    for name in COOKIE_A, COOKIE_A.upper(), COOKIE_A.replace("-", ""), "aaaaaaaa-0", "aaaaaaaa0", "pid%3A{}", "pid:{}":
+    for name in (
+        COOKIE_A,
+        COOKIE_A.upper(),
+        COOKIE_A.replace("-", ""),
+        "aaaaaaaa-0",
+        "aaaaaaaa0",
+        "pid%3A{}",
+        "pid:{}",
+    ):
         pid = next(runtime["pid"] for runtime in daemon.runtimes() if runtime["cookie"] == COOKIE_A)
         assert daemon.runtime(name.format(pid))["cookie"] == COOKIE_A
     for method, target in (
@@ -236,7 +270,12 @@ def test_explain_a_process(start, spawn):
     fake.wait_line("0403")
     said = list(fake.said.lines)
     answer = daemon.post("/v1/explain", {"pid": fake.pid}).json
-    assert (answer["pid"], answer["id"], answer["rule"], answer["action"]) == (fake.pid, "aaaaaaaa", "canary", "apply")
+    assert (answer["pid"], answer["id"], answer["rule"], answer["action"]) == (
+        fake.pid,
+        "aaaaaaaa",
+        "canary",
+        "apply",
+    )
     assert [entry["verdict"] for entry in answer["trace"]] == ["no", "yes"]
     assert [(step["name"], step["result"]) for step in answer["steps"]] == [
         ("ACME_TOKEN", "pending"),
@@ -293,7 +332,12 @@ rules:
     answer = explain(**pay)
     assert (answer["rule"], answer["action"], answer["by_unknown"]) == ("pay", "apply", False)
     assert answer["attributes"]["assembly"]["texts"] == ["Pay"]
-    assert [entry["verdict"] for entry in answer["trace"]] == ["no", "yes", "not_asked", "not_asked"]
+    assert [entry["verdict"] for entry in answer["trace"]] == [
+        "no",
+        "yes",
+        "not_asked",
+        "not_asked",
+    ]
     steps = [(step["kind"], step["name"], step["result"]) for step in answer["steps"]]
     assert steps == [
         ("env", "A", "pending"),
@@ -303,8 +347,12 @@ rules:
     ]
     assert answer["steps"][1]["unset"] is True
     assert answer["steps"][2]["clsid"] == "918728dd-259f-4a6a-ac2b-b85e1b658318"
-    assert answer["assumed_kind"] == "coreclr" and answer["pid"] is None and answer["picture"] is None
-    prevented = dict(pay, env={"RING": "a", "DOTNET_ProfAPI_ProfilerCompatibilitySetting": "PreventLoad"})
+    assert (
+        answer["assumed_kind"] == "coreclr" and answer["pid"] is None and answer["picture"] is None
+    )
+    prevented = dict(
+        pay, env={"RING": "a", "DOTNET_ProfAPI_ProfilerCompatibilitySetting": "PreventLoad"}
+    )
     refused = explain(**prevented)["steps"][2]
     assert refused["result"] == "refused" and refused["why"]
     assert explain(**dict(pay, args=["dotnet", "build"]))["action"] == "ignore"
@@ -321,7 +369,10 @@ def test_foreign_text_is_escaped(start, spawn):
     daemon = start(POLICY)
     fake = spawn(daemon, COOKIE_C, "a\x1b[31m\u202eb\\")
     fake.wait_line("0401")
-    assert daemon.wait_for_state(COOKIE_C, "running")["cmdline"][-1] == "a\\x1b[31m\\xe2\\x80\\xaeb\\x5c"
+    assert (
+        daemon.wait_for_state(COOKIE_C, "running")["cmdline"][-1]
+        == "a\\x1b[31m\\xe2\\x80\\xaeb\\x5c"
+    )
 
 
 def test_many_in_a_list(start, spawn):
@@ -335,5 +386,7 @@ def test_many_in_a_list(start, spawn):
         daemon.wait_for_state(cookie, "running")
     listed = daemon.runtimes()
     assert sorted(runtime["cookie"] for runtime in listed) == cookies
-    assert [runtime["connected_at"] for runtime in listed] == sorted(runtime["connected_at"] for runtime in listed)
+    assert [runtime["connected_at"] for runtime in listed] == sorted(
+        runtime["connected_at"] for runtime in listed
+    )
     assert daemon.status()["runtimes"]["running"] == 40
