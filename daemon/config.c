@@ -12,12 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/handle.h"
+#include "host/host.h"
 #include "lib/names.h"
 
 enum {
@@ -377,41 +376,6 @@ static void take_files(struct files *files, const char *file)
     free(folder_name);
 }
 
-/* The host, as far as the reader has to know it. */
-
-static bool user_number(void *context, const char *name, uint32_t *ret_number)
-{
-    const struct passwd *entry = getpwnam(name);
-
-    (void)context;
-    if (entry)
-        *ret_number = entry->pw_uid;
-    return entry;
-}
-
-static bool group_number(void *context, const char *name, uint32_t *ret_number)
-{
-    const struct group *entry = getgrnam(name);
-
-    (void)context;
-    if (entry)
-        *ret_number = entry->gr_gid;
-    return entry;
-}
-
-static bool link_target(void *context, const char *path, char **ret_target)
-{
-    char *target = realpath(path, NULL);
-
-    (void)context;
-    if (!target || strcmp(target, path) == 0) {
-        free(target);
-        return false;
-    }
-    *ret_target = target;
-    return true;
-}
-
 static bool may_kill_others(void)
 {
     unsigned long long effective = 0;
@@ -427,31 +391,14 @@ static bool may_kill_others(void)
     return effective >> 5 & 1; /* CAP_KILL */
 }
 
-/* Our own end of a socket pair has a peer like any other. */
-static bool can_tell_peer(void)
-{
-    int pair[2], pidfd;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return false;
-    pidfd = handle_of_peer(pair[0]);
-    if (pidfd >= 0)
-        close(pidfd);
-    close(pair[0]);
-    close(pair[1]);
-    return pidfd >= 0;
-}
-
 const struct policy_host *config_host(void)
 {
-    static struct policy_host host = {.user_number = user_number,
-                                      .group_number = group_number,
-                                      .link_target = link_target};
+    static struct policy_host host;
     static bool is_known;
 
     if (!is_known) {
+        host_init(&host);
         host.may_kill = may_kill_others();
-        host.has_peer_pidfd = can_tell_peer();
         is_known = true;
     }
     return &host;

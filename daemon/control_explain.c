@@ -281,6 +281,7 @@ static int plan(struct subject *subject)
     struct command_target target = assume_target(subject);
     int error;
 
+    /* What a rule only observes is planned too: that is what people look at it for. */
     if (!rule || rule->ignore)
         return 0;
     error = plan_build(&subject->plan, rule);

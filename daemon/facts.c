@@ -335,7 +335,7 @@ static bool is_same(const struct facts *facts, const struct action_question *que
         return handle_is_alive(pidfd);
     read_proc(&again, question->pid, "stat", FACTS_TEXT_MAX);
     is_same = again.error == 0 && procfs_read_stat(again.data, again.length, &after) &&
-              after.start_time == before.start_time && after.state != 'Z' && after.state != 'X';
+              after.start_time == before.start_time && !after.has_ended;
     free(again.data);
     return is_same;
 }

@@ -278,7 +278,7 @@ static bool is_alive(const struct record *record)
     close(fd);
     if (length <= 0 || !procfs_read_stat(text, (size_t)length, &stat))
         return length <= 0 ? errno != ESRCH : true;
-    return stat.start_time == record->start_time && stat.state != 'Z' && stat.state != 'X';
+    return stat.start_time == record->start_time && !stat.has_ended;
 }
 
 int store_recall(struct store *store, struct broker *broker)

@@ -100,6 +100,29 @@ static struct runtime *find_unidentified(const struct connection *connection)
 }
 
 /*
+ * The connection of a process that cannot be looked at, most likely since it
+ * has ended: after Resume a runtime comes back once more, and a short program
+ * is over by then. It is that of the runtime it says, living or not, where that
+ * has nothing but Resume to get. NULL when there is none.
+ */
+static struct runtime *find_last(const struct connection *connection)
+{
+    const struct guid *cookie = &connection->advertise.cookie;
+    struct runtime *runtime = identify_first(connection->broker, cookie), *found = NULL;
+
+    for (; runtime && guid_compare(&runtime->cookie, cookie) == 0;
+         runtime = identify_next(runtime)) {
+        /* Whom nobody could ever look at may well live, and is no last one. */
+        if (runtime->pid != connection->peer.pid || runtime->uid != connection->peer.uid ||
+            runtime->start_time == 0 || runtime->state < RUNTIME_RESUMING)
+            continue;
+        if (!found || !found->process)
+            found = runtime;
+    }
+    return found;
+}
+
+/*
  * A runtime we know in a process whose handle we hold: its pid cannot have been
  * given to anybody else, so there is nothing to ask.
  */
@@ -314,7 +337,12 @@ void identify_answered(struct connection *connection, const struct facts *facts,
     /* Facts about it may have come too late once: it is still the one it was taken for then. */
     if (!runtime)
         runtime = find_unidentified(connection);
-    if (runtime)
+    if (!runtime && attributes.start_time == 0)
+        runtime = find_last(connection);
+    /* Whatever still hears us after its end is resumed, and nothing is made of it. */
+    if (runtime && !runtime->process)
+        connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
+    else if (runtime)
         runtime_attach(runtime, connection, now);
     else if (facts && !(facts->wanted & FACTS_EXE))
         ask(connection, broker_facts_wanted(broker->policy), now);

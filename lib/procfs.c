@@ -81,9 +81,9 @@ static bool split_at_name(const char *text, size_t length, struct rest *ret_befo
 
 bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_stat)
 {
-    enum { FIELD_PARENT = 4, FIELD_START = 22 };
+    enum { FIELD_PARENT = 4, FIELD_THREADS = 20, FIELD_START = 22 };
     struct rest before, after, state;
-    uint64_t pid, parent, start;
+    uint64_t pid, parent, n_threads, start;
 
     if (!split_at_name(text, length, &before, &after))
         return false;
@@ -92,7 +92,9 @@ bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_s
     if ((*state.at | 0x20) < 'a' || (*state.at | 0x20) > 'z')
         return false;
     if (!next_number(&after, INT32_MAX, &parent) ||
-        !skip_numbers(&after, FIELD_START - FIELD_PARENT - 1) ||
+        !skip_numbers(&after, FIELD_THREADS - FIELD_PARENT - 1) ||
+        !next_number(&after, UINT64_MAX, &n_threads) ||
+        !skip_numbers(&after, FIELD_START - FIELD_THREADS - 1) ||
         !next_number(&after, UINT64_MAX, &start))
         return false;
     /* More fields follow; where none does, the text was cut and the number may be, too. */
@@ -103,6 +105,7 @@ bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_s
         .state = *state.at,
         .parent = (int32_t)parent,
         .start_time = start,
+        .has_ended = strchr("ZXx", *state.at) && n_threads <= 1,
     };
     return true;
 }

@@ -19,6 +19,8 @@ struct procfs_stat {
     char state; /* R S D Z T t X ... */
     int32_t parent;
     uint64_t start_time; /* clock ticks after boot */
+    /* All of it: where only the first thread has ended, the state is Z and the others go on. */
+    bool has_ended;
 };
 
 struct procfs_status {

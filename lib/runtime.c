@@ -425,7 +425,7 @@ static bool is_dead(const struct runtime *runtime, const struct facts *facts)
         return true;
     if (facts->stat.error != 0 || !procfs_read_stat(facts->stat.data, facts->stat.length, &stat))
         return false;
-    return stat.state == 'Z' || stat.state == 'X' || stat.start_time != runtime->start_time;
+    return stat.has_ended || stat.start_time != runtime->start_time;
 }
 
 void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struct facts *facts,

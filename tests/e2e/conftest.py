@@ -1,42 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Folders, daemons and runtimes that are cleaned up whatever becomes of a test."""
+
+import os
+import pathlib
+import sys
 
 import pytest
 
-import harness
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
+
+import harness  # noqa: E402
+import rig as rigs  # noqa: E402
+import runtimes  # noqa: E402
 
 
 @pytest.fixture
 def folder():
-    folder = harness.Folder()
-    yield folder
-    folder.remove()
+    private = harness.Folder()
+    yield private
+    private.remove()
 
 
 @pytest.fixture
-def start(folder):
-    """Starts daemons, each of which has to end in good order."""
-    daemons = []
+def daemon(folder):
+    """Makes daemons; each has to end well."""
+    made = []
 
-    def start_one(policy, **options):
-        daemon = harness.Daemon(folder, policy, **options)
-        daemons.append(daemon)
-        return daemon.start()
+    def make(*arguments, in_folder=None, **options):
+        made.append(harness.Daemon(in_folder or folder, *arguments, **options))
+        return made[-1]
 
-    yield start_one
-    for daemon in daemons:
-        daemon.stop()
+    yield make
+    for one in made:
+        if one.is_alive():
+            one.stop()
 
 
-@pytest.fixture
-def spawn():
-    """Starts fake runtimes, and ends them."""
-    runtimes = []
+def maker(kind):
+    """A fixture that makes programs of that kind; none outlives the test, and none its daemon."""
 
-    def spawn_one(*arguments, **options):
-        runtime = harness.Runtime(*arguments, **options)
-        runtimes.append(runtime)
-        return runtime
+    @pytest.fixture
+    def make_one(daemon):
+        made = []
 
-    yield spawn_one
-    for runtime in runtimes:
-        runtime.end()
+        def make(*arguments, **options):
+            made.append(kind(*arguments, **options))
+            return made[-1]
+
+        yield make
+        for one in made:
+            one.kill()
+
+    return make_one
+
+
+fake = maker(runtimes.Fake)
+fleet = maker(runtimes.Fleet)
+abuse = maker(runtimes.Abuse)
+app = maker(runtimes.App)
+
+
+@pytest.fixture(scope="session")
+def rig():
+    return rigs.Rig(os.environ["DIAGPORT_RIG"])

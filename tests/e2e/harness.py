@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real daemon in a private folder, with clients and runtimes around it.
+"""What end-to-end tests share: a private folder, and a real daemon in it.
 
-Everything waits for facts: an answer, an end of file, a line. The one time-out
-is a safety net for what never comes.
+Nothing here waits for time. What the daemon logs comes in through a pipe, and a
+test waits for the line that says what it wants to know.
 """
 
+import contextlib
 import http.client
 import json
 import os
 import pathlib
 import re
-import selectors
+import select
 import shutil
 import signal
 import socket
@@ -19,332 +20,357 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 60
-HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("BUILD", "."))
-SOURCE = HERE.parent.parent
+import pytest
+from lines import TIMEOUT, Lines
+
+BUILD = pathlib.Path(os.environ.get("DIAGPORT_BUILD", "build/gcc")).resolve()
+
+#: What a sanitizer says when it found something.
+FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not|Assertion .* failed")
+
+#: Somebody without any right, and without a name on most machines.
+NOBODY, NOGROUP = 65534, 65534
+
+CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916dd}"
+OTHER_CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916de}"
+
+#: On a loaded machine everything takes long. What comes in time, and what does not, is for tests that are about time.
+LIMITS = {"late_after": "1h", "hello": "1m"}
+DEFAULTS = {"deadline": "10m", "command_timeout": "5m"}
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user or unshare")
 
 
-class Answer:
-    """What a client was told."""
-
-    def __init__(self, status, headers, body):
-        self.status = status
-        self.headers = {name.lower(): value for name, value in headers}
-        self.body = body
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-    @property
-    def detail(self):
-        """The sentence of an error, which has to be one as of RFC 9457."""
-        assert self.headers["content-type"] == "application/problem+json", self
-        problem = self.json
-        assert problem["status"] == self.status and problem["title"], self
-        return problem["detail"]
-
-    def __repr__(self):
-        return f"<{self.status} {self.headers} {self.body[:2000]!r}>"
-
-
-class UnixConnection(http.client.HTTPConnection):
-    """http.client over a Unix socket."""
-
-    def __init__(self, path):
-        super().__init__("diagport", timeout=PATIENCE)
-        self.path = path
-
-    def connect(self):
-        self.sock = connect(self.path)
-
-    def ask(self, method, target, body=None, headers=None):
-        self.request(method, target, body=body, headers=headers or {})
-        response = self.getresponse()
-        return Answer(response.status, response.getheaders(), response.read())
-
-
-def connect(path):
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(PATIENCE)
-    client.connect(str(path))
-    return client
-
-
-def read_all(client):
-    """Everything up to the end, however it ends."""
-    parts = []
+def until(look, is_so):
+    """What a look shows as soon as that is so: only for what nobody tells unasked."""
+    end = time.monotonic() + TIMEOUT
     while True:
-        try:
-            part = client.recv(65536)
-        except ConnectionResetError:
-            break
-        if not part:
-            break
-        parts.append(part)
-    return b"".join(parts)
-
-
-def wait_for(condition, what):
-    """Asks until the answer is true. For facts that nobody announces."""
-    limit = time.monotonic() + PATIENCE
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < limit, f"never came: {what}"
-        time.sleep(0.01)
+        seen = look()
+        if is_so(seen):
+            return seen
+        assert time.monotonic() < end, f"it never was so: {seen}"
+        os.sched_yield()
 
 
 class Folder:
-    """A private folder whose name is short: a socket's path has 107 bytes."""
+    """A private folder whose name is short enough for sockets in it."""
 
     def __init__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="dp-", dir="/tmp"))
         self.path.chmod(0o755)
 
+    def __truediv__(self, name):
+        return self.path / name
+
+    def file(self, name, content):
+        """Makes a file that everybody may read; returns its path as text."""
+        path = self.path / name
+        path.write_text(content)
+        path.chmod(0o644)
+        return str(path)
+
+    def hook(self, name="Hook.dll"):
+        """A file that fake runtimes take for a startup hook."""
+        return self.file(name, "fake-hook: ok\n")
+
+    def profiler(self, name="profiler.so", word="main"):
+        """A file that fake runtimes take for a profiler."""
+        return self.file(name, f"fake-profiler: {word}\n")
+
+    def program(self, path):
+        """A copy of a program that everybody may start, wherever the original is."""
+        copy = self.path / pathlib.Path(path).name
+        if not copy.exists():
+            shutil.copy(path, copy)
+            copy.chmod(0o755)
+        return str(copy)
+
     def remove(self):
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-class Daemon:
-    """One diagportd. `policy` is the text of its main file, in which {folder} is replaced."""
-
-    def __init__(self, folder, policy, arguments=(), environment=None):
-        self.folder = folder.path
-        self.config = self.folder / "diagport.yaml"
-        self.control = self.folder / "control.sock"
-        self.port = self.folder / "runtime.sock"
-        self.log = self.folder / "log"
-        self.reports = self.folder / "report"
-        self.arguments = list(arguments)
-        self.environment = environment or {}
-        self.process = None
-        self.write_policy(policy)
-
-    def fill(self, policy):
-        return policy.replace("{folder}", str(self.folder))
-
-    def write_policy(self, policy):
-        self.config.write_text(self.fill(policy))
-        self.config.chmod(0o644)
-
-    def start(self):
-        environment = dict(os.environ, **self.environment)
-        for sanitizer in "ASAN", "UBSAN":
-            environment[f"{sanitizer}_OPTIONS"] = f"log_path={self.reports}:abort_on_error=0"
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [BUILD / "diagportd", "--config", self.config, "--state", self.folder / "state"]
-                + self.arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment,
-            )
-        wait_for(self.is_up, "the control socket")
-        return self
-
-    def is_up(self):
-        assert self.process.poll() is None, self.log_text()
-        try:
-            connect(self.control).close()
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        return True
-
-    def stop(self):
-        """Ends it in good order, which has to work."""
-        if self.process is None:
-            return
-        process, self.process = self.process, None
-        process.send_signal(signal.SIGTERM)
-        try:
-            status = process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise
-        reports = [path.read_text() for path in self.folder.glob("report.*")]
-        assert not reports, "\n".join(reports)
-        assert status == 0, self.log_text()
-
-    def log_text(self):
-        return self.log.read_text(errors="replace")
-
-    # Clients.
-
-    def connection(self):
-        return UnixConnection(self.control)
-
-    def raw(self):
-        return connect(self.control)
-
-    def ask(self, method, target, body=None, headers=None):
-        connection = self.connection()
-        try:
-            return connection.ask(method, target, body, headers)
-        finally:
-            connection.close()
-
-    def get(self, target):
-        return self.ask("GET", target)
-
-    def post(self, target, body=None):
-        return self.ask("POST", target, None if body is None else json.dumps(body))
-
-    def exchange(self, data):
-        """Sends bytes as they are, and returns all that comes back up to the end."""
-        client = self.raw()
-        try:
-            client.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        answer = read_all(client)
-        client.close()
-        return answer
-
-    # Questions that tests have all the time.
-
-    def status(self):
-        answer = self.get("/v1/status")
-        assert answer.status == 200, answer
-        return answer.json
-
-    def wait_for_connections(self, count):
-        """The one that asks is among them."""
-        wait_for(lambda: self.status()["control"]["connections"] == count, f"{count} connections")
-
-    def wait_for_followers(self, count):
-        wait_for(lambda: self.status()["control"]["followers"] == count, f"{count} followers")
-
-    def runtimes(self, query=""):
-        answer = self.get("/v1/runtimes" + query)
-        assert answer.status == 200, answer
-        return answer.json["runtimes"]
-
-    def runtime(self, name):
-        answer = self.get(f"/v1/runtimes/{name}")
-        assert answer.status == 200, answer
-        return answer.json
-
-    def wait_for_state(self, name, state):
-        def is_there():
-            answer = self.get(f"/v1/runtimes/{name}")
-            return answer.status == 200 and answer.json["state"] == state and answer.json
-
-        return wait_for(is_there, f"{name} in state {state}")
-
-    def events(self, query=""):
-        answer = self.get("/v1/events" + query)
-        assert answer.status == 200, answer
-        return [json.loads(line) for line in answer.body.splitlines()]
+def rule(name="all", match="all", **keys):
+    """One rule of a policy."""
+    return {"name": name, "match": match, **keys}
 
 
-class Identity:
-    """Somebody else, who asks from a process of his own."""
-
-    def __init__(self, daemon, uid, gid, groups=()):
-        self.daemon = daemon
-        self.credentials = dict(user=uid, group=gid, extra_groups=list(groups))
-
-    def run(self, program, *arguments, **options):
-        """Starts a Python program, which finds this module's folder in its path."""
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-B",
-                "-c",
-                f"import sys; sys.path.insert(0, {str(HERE)!r})\n{program}",
-            ]
-            + [str(argument) for argument in arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            **self.credentials,
-            **options,
-        )
-
-    def ask_all(self, requests):
-        """[(method, target, body)] -> [Answer], one connection each."""
-        process = self.run(ASK_ALL, self.daemon.control)
-        output, _ = process.communicate(json.dumps(requests), timeout=PATIENCE)
-        assert process.returncode == 0
-        return [Answer(status, headers, body) for status, headers, body in json.loads(output)]
-
-    def ask(self, method, target, body=None):
-        return self.ask_all([(method, target, body)])[0]
+def listen(folder, name="runtime", mode="0666", **keys):
+    """One listener of a policy."""
+    return {"name": name, "path": str(folder / f"{name}.sock"), "mode": mode, **keys}
 
 
-ASK_ALL = """
-import json, harness
-answers = []
-for method, target, body in json.load(sys.stdin):
-    connection = harness.UnixConnection(sys.argv[1])
-    answer = connection.ask(method, target, body)
-    answers.append((answer.status, list(answer.headers.items()), answer.body.decode()))
-json.dump(answers, sys.stdout)
+# Started before the daemon to give it what a service manager gives: descriptors from 3 on, and their names.
+PASS_SOCKETS = """
+import fcntl, os, sys
+names, fds, command = sys.argv[1], [int(n) for n in sys.argv[2].split(",")], sys.argv[3:]
+away = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in fds]
+for place, fd in enumerate(away):
+    os.dup2(fd, 3 + place)
+    os.close(fd)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)), LISTEN_FDNAMES=names)
+os.execv(command[0], command)
 """
 
 
-class Lines:
-    """What a program says, line by line, with an end to waiting."""
+class Daemon:
+    """diagportd with a policy of the test's own, made of rules and other keys of the top level."""
 
-    def __init__(self, stream):
-        self.stream = stream
-        self.rest = b""
-        self.lines = []
+    def __init__(self, folder, rules=(), start=True, arguments=None, state=None, prefix=(), user=None, environment=None,
+                 passed=None, **top):
+        self.folder = folder
+        self.config = folder / "diagport.yaml"
+        self.state = pathlib.Path(state or folder / "state")
+        self.program = str(BUILD / "diagportd") if user is None else folder.program(BUILD / "diagportd")
+        self.arguments = arguments
+        self.prefix = list(prefix)
+        self.user = user
+        self.environment = environment or {}
+        self.passed = passed or {}
+        self.process = None
+        self.log = None
+        self.policy(rules, **top)
+        if user is not None:
+            os.chown(folder.path, user, user)
+        if start:
+            self.start()
 
-    def next(self):
-        """None at the end."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.stream, selectors.EVENT_READ)
-            while b"\n" not in self.rest:
-                assert selector.select(PATIENCE), f"nothing more after {self.lines}"
-                part = os.read(self.stream.fileno(), 65536)
-                if not part:
-                    return None
-                self.rest += part
-        line, self.rest = self.rest.split(b"\n", 1)
-        self.lines.append(line.decode())
-        return self.lines[-1]
+    @property
+    def socket(self):
+        return str(self.folder / "runtime.sock")
 
-    def wait(self, wanted):
-        """Reads up to a line that matches, and returns it."""
-        while True:
-            line = self.next()
-            assert line is not None, f"it ended without {wanted!r} after {self.lines}"
-            if re.fullmatch(wanted, line):
-                return line
+    @property
+    def control(self):
+        return str(self.folder / "control.sock")
 
+    def policy(self, rules=(), **top):
+        """Writes the policy; what is left out has the defaults of these tests."""
+        whole = {
+            "version": 1,
+            "listen": [listen(self.folder)],
+            "control": {"path": self.control, "mode": "0666"},
+            **top,
+            "limits": {**LIMITS, **top.get("limits", {})},
+            "defaults": {**DEFAULTS, **top.get("defaults", {})},
+        }
+        if rules:
+            whole["rules"] = list(rules)
+        self.policy_text(json.dumps(whole, indent=1))
 
-class Runtime:
-    """One fake runtime in a process of its own; what it does, it says in lines."""
+    def policy_text(self, text):
+        """Writes the policy file, as one step for whoever reads it."""
+        new = self.folder / "diagport.yaml.new"
+        new.write_text(text)
+        new.chmod(0o644)
+        new.rename(self.config)
 
-    def __init__(self, daemon, cookie, *options, environment=None):
-        ports = {"DOTNET_DiagnosticPorts": str(daemon.port)}
-        self.cookie = cookie
+    # Its life.
+
+    def _command(self):
+        command = [self.program]
+        if self.arguments is None:
+            command += ["--config", str(self.config), "--state", str(self.state)]
+        else:
+            command += self.arguments
+        if self.passed:
+            fds = ",".join(str(passed.fileno()) for passed in self.passed.values())
+            command = [sys.executable, "-c", PASS_SOCKETS, ":".join(self.passed), fds, *command]
+        return [*self.prefix, *command]
+
+    def spawn(self):
+        """Starts it without waiting for anything."""
+        self.ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.ready.bind(b"\0" + os.urandom(12).hex().encode())
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("LISTEN_", "DOTNET_"))},
+            "NOTIFY_SOCKET": "@" + self.ready.getsockname()[1:].decode(),
+            **self.environment,
+        }
+        identity = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
         self.process = subprocess.Popen(
-            [sys.executable, "-B", HERE / "fake_runtime.py", daemon.port, cookie, *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env=dict(os.environ, **ports, **(environment or {})),
+            self._command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            pass_fds=[passed.fileno() for passed in self.passed.values()],
+            **identity,
         )
-        self.pid = self.process.pid
-        self.said = Lines(self.process.stdout)
+        self.log = Lines(self.process.stderr)
+        return self
 
-    def wait_line(self, wanted):
-        return self.said.wait(wanted)
+    def start(self, policy_is_good=True):
+        self.spawn()
+        self.wait_until_ready()
+        assert (self.log.count("the policy has errors") == 0) == policy_is_good, self.last_lines()
+        return self
 
-    def tell(self, line):
-        self.process.stdin.write(line.encode() + b"\n")
+    def wait_until_ready(self):
+        """Waits until it says to its service manager that it is ready: after its start, or after a reload."""
+        with contextlib.closing(PidHandle(self.process.pid)) as end:
+            while True:
+                ready, _, _ = select.select([self.ready, end], [], [], TIMEOUT)
+                assert self.ready in ready, "it is not ready:\n" + "\n".join(self.log.seen[-60:])
+                if b"READY=1" in self.ready.recv(4096):
+                    return
 
-    def end(self):
+    def mark(self):
+        return self.log.mark()
+
+    def wait(self, pattern, start=0, times=1):
+        return self.log.wait(pattern, start, times)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def freeze(self):
+        """SIGSTOP; it stands when this returns."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
+    def reload(self):
+        """SIGHUP; whether the policy on disk is in force then."""
+        start = self.mark()
+        self.signal(signal.SIGHUP)
+        return self.wait(r"diagportd: (not )?reloaded: ", start).group(1) is None
+
+    def kill(self):
+        """SIGKILL."""
+        self.process.kill()
+        self._reap()
+
+    def stop(self):
+        """SIGTERM, and that it ends as it should."""
         if self.process.poll() is None:
-            self.process.kill()
-        status = self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-        return status
+            # In this order: SIGCONT would also end the stop by which a leak check looks at threads.
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+        self.end(0)
+
+    def end(self, status):
+        """Waits for its end."""
+        self._reap()
+        assert self.process.returncode == status, f"status {self.process.returncode}:\n" + self.last_lines()
+
+    def _reap(self):
+        self.process.wait(TIMEOUT)
+        self.log.end()
+        self.ready.close()
+        assert not any(map(FINDINGS.search, self.log.seen)), self.last_lines()
+
+    def last_lines(self):
+        return "\n".join(self.log.seen[-100:])
+
+    def is_alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    # What it says over its control socket.
+
+    def request(self, method, path, body=None, headers=None):
+        connection = Http(self.control)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def get(self, path):
+        status, body = self.request("GET", path)
+        assert status == 200, (status, body)
+        return json.loads(body)
+
+    def post(self, path, body):
+        status, answer = self.request("POST", path, json.dumps(body))
+        assert status == 200, (status, answer)
+        return json.loads(answer)
+
+    def runtime(self, identity):
+        """What it says of one runtime: a pid, or what else the interface takes for an id."""
+        return Receipt(self.get(f"/v1/runtimes/pid:{identity}" if isinstance(identity, int) else
+                                f"/v1/runtimes/{identity}"))
+
+    def receipt(self, pid, state="running|gone|killed|held", start=0):
+        """What became of the runtime of that process, once it is in one of the states."""
+        self.wait(rf"diagportd: ({state}) .*\bpid={pid} ", start)
+        return self.runtime(pid)
+
+    def until(self, pid, is_so):
+        """What it says of the runtime of that process, as soon as that is so: for what it tells nobody unasked."""
+        return until(lambda: self.runtime(pid), is_so)
+
+    def status(self):
+        return self.get("/v1/status")
+
+    def alarms(self):
+        return [alarm["name"] for alarm in self.status()["alarms"]]
+
+    def metric(self, sample):
+        """The value of one sample of its metrics, labels and all."""
+        _, text = self.request("GET", "/metrics")
+        (value,) = re.findall(rf"^{re.escape(sample)} (\S+)$", text.decode(), re.MULTILINE)
+        return float(value)
+
+    # What it costs.
+
+    def _descriptors(self):
+        found = set()
+        for name in os.listdir(f"/proc/{self.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.add((name, os.readlink(f"/proc/{self.process.pid}/fd/{name}")))
+        return found
+
+    def descriptors(self):
+        """Those that it keeps: what is there only for a moment is not there any more when a request is answered."""
+        before = self._descriptors()
+        self.status()
+        return before & self._descriptors()
+
+    def has_descriptors(self, wanted):
+        """Waits until it has these and no others."""
+        until(self._descriptors, lambda now: now == wanted)
+
+
+class Receipt(dict):
+    """What the daemon says of a runtime."""
+
+    @property
+    def outcome(self):
+        return self["outcome"]
+
+    def results(self):
+        """How each step ended: {("env", "A"): "ok"}."""
+        return {(step["kind"], step["name"]): step["result"] for step in self["steps"]}
+
+    def step(self, kind, name=None):
+        """The one step of that kind and name."""
+        (found,) = [step for step in self["steps"] if step["kind"] == kind and name in (None, step["name"])]
+        return found
+
+
+class Http(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=TIMEOUT)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(TIMEOUT)
+        self.sock.connect(self.path)
+
+
+class PidHandle:
+    """Readable once the process has ended."""
+
+    def __init__(self, pid):
+        self.fd = os.pidfd_open(pid)
+
+    def fileno(self):
+        return self.fd
+
+    def close(self):
+        os.close(self.fd)

@@ -244,6 +244,27 @@ START_TEST(the_end_of_a_process_is_seen)
 }
 END_TEST
 
+/* The first thread of a program may end before the others: it lives, and is not planned anew. */
+START_TEST(a_process_outlives_its_first_thread)
+{
+    struct world *world = world_new(one_variable);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world_serve(world);
+    runtime->process->state = 'Z';
+    world_end(runtime->connections[0]);
+    world_pass(world, span_from_s(100), false);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env A=1, resume, resume");
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+    world_free(world);
+}
+END_TEST
+
 /* A runtime that lost its connections and lives comes back as itself. */
 START_TEST(who_comes_back_is_known)
 {
@@ -264,8 +285,69 @@ START_TEST(who_comes_back_is_known)
 }
 END_TEST
 
+/* After Resume a runtime comes back once more, and a short program has ended by the time that this
+ * is seen: its last connection is still its own, and nothing new. */
+START_TEST(a_last_connection_of_the_dead_is_its_own)
+{
+    for (int was_told = 0; was_told <= 1; was_told++) {
+        struct world *world = world_new(one_variable);
+        struct world_process *process = world_process(world, "/app", PORT);
+        struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+        struct guid cookie = world_cookie("aaaaaaaa");
+        struct world_connection *last;
+
+        world_start(runtime);
+        world_serve(world);
+        last = world_connect(world, process, 0);
+        if (was_told) {
+            /* Its end is known before the advertise is read. */
+            world_end(runtime->connections[0]);
+            process->is_dead = true;
+            world_pass(world, span_from_s(1), false);
+            ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+        }
+        process->is_dead = true;
+        world_advertise(last, &cookie, (uint64_t)process->pid);
+        ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+        world_end(last);
+        if (!was_told)
+            world_end(runtime->connections[0]);
+        world_pass(world, span_from_s(1), false);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+        ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* But in the middle of a plan only the process itself goes on with it. */
+START_TEST(who_cannot_be_identified_goes_on_with_no_plan)
+{
+    struct world *world = world_new(one_variable);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_connection *other;
+    struct world_command command;
+
+    process->has_no_handle = true;
+    world_start(runtime);
+    other = world_connect(world, process, 0);
+    process->is_dead = true;
+    world_advertise(other, &cookie, (uint64_t)process->pid);
+    world_end(runtime->connections[0]);
+    world_pass(world, span_from_ms(10), false);
+    while (world_take_command(other, &command))
+        ck_assert_int_eq(command.id, COMMAND_RESUME);
+    world_free(world);
+}
+END_TEST
+
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
            every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
            a_foreign_port_is_named, a_late_port_is_resumed,
            a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
-           the_end_of_a_process_is_seen, who_comes_back_is_known);
+           the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
+           who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
+           who_cannot_be_identified_goes_on_with_no_plan);

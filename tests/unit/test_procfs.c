@@ -63,6 +63,33 @@ START_TEST(stat_is_read_whatever_the_name_is)
 }
 END_TEST
 
+/* The threads of a program may go on when its first one has ended: a zombie of more than one thread
+ * lives. Linux 6.18 shows 1 for a process that waits for its parent, and 0 for one that is gone. */
+START_TEST(a_process_has_ended_with_its_last_thread)
+{
+    static const struct {
+        const char *state;
+        int n_threads;
+        bool has_ended;
+    } rows[] = {{"S", 3, false}, {"S", 1, false}, {"T", 1, false}, {"R", 0, false}, {"Z", 2, false},
+                {"Z", 1, true},  {"Z", 0, true},  {"X", 0, true},  {"X", 1, true},  {"x", 0, true}};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct procfs_stat stat;
+        char text[200];
+        int length = snprintf(text, sizeof text,
+                              "7603 (a) %s 7588 7588 16471 0 -1 4227084 93 0 0 0 0 0 0 0 20 0 %d 0 "
+                              "752283 0 0 18446744073709551615\n",
+                              rows[i].state, rows[i].n_threads);
+
+        ck_assert(read_stat(text, (size_t)length, &stat));
+        ck_assert_uint_eq(stat.start_time, 752283);
+        ck_assert_msg(stat.has_ended == rows[i].has_ended, "%s with %d threads", rows[i].state,
+                      rows[i].n_threads);
+    }
+}
+END_TEST
+
 /* Before the start time is complete, which the blank behind it tells, nothing is read. */
 START_TEST(cut_stat_is_refused)
 {
@@ -91,6 +118,8 @@ START_TEST(malformed_stat_is_refused)
         "1 (a) S -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 5 1\n",
         "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 x 1 1 1 5 1\n",
         "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 - 1 1 1 5 1\n",
+        "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1 1 5 1\n",
+        "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 x 1 5 1\n",
         "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -5 1\n",
         "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 18446744073709551616 1\n",
         "1 (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n",
@@ -271,6 +300,7 @@ START_TEST(running_out_of_memory_is_said)
 }
 END_TEST
 
-UNIT_TESTS(stat_is_read_whatever_the_name_is, cut_stat_is_refused, malformed_stat_is_refused,
-           status_is_read, groups_and_namespaces_may_be_missing, status_may_be_cut_anywhere,
+UNIT_TESTS(stat_is_read_whatever_the_name_is, a_process_has_ended_with_its_last_thread,
+           cut_stat_is_refused, malformed_stat_is_refused, status_is_read,
+           groups_and_namespaces_may_be_missing, status_may_be_cut_anywhere,
            malformed_status_is_refused, random_texts_do_no_harm, running_out_of_memory_is_said);
