@@ -24,7 +24,8 @@ static const char main_text[] = "version: 1\n"
                                 "control: { path: /run/here.control }\n"
                                 "rules: [ { name: a, match: all, env: { A: b } } ]\n";
 
-#define RULE(name) "rules: [ { name: " name ", match: { unit: " name ".service }, ignore: true } ]\n"
+#define RULE(name) \
+    "rules: [ { name: " name ", match: { unit: " name ".service }, ignore: true } ]\n"
 
 static void set_up(void)
 {
@@ -48,7 +49,8 @@ static struct config_loaded load(void)
     return loaded;
 }
 
-static bool says(const struct config_loaded *loaded, const char *part_of_file, const char *part_of_text)
+static bool says(const struct config_loaded *loaded, const char *part_of_file,
+                 const char *part_of_text)
 {
     for (size_t i = 0; i < loaded->problems.n; i++) {
         if (strstr(loaded->problems.list[i].file, part_of_file) &&
