@@ -92,6 +92,19 @@ START_TEST(drop_ins_come_in_the_order_of_their_names)
 }
 END_TEST
 
+START_TEST(a_socket_without_a_mode_is_for_everybody)
+{
+    struct config_loaded loaded;
+
+    set_up();
+    loaded = load();
+    ck_assert_uint_eq(loaded.policy->listens[0].mode, 0666);
+    ck_assert_uint_eq(loaded.policy->control.mode, 0666);
+    config_loaded_deinit(&loaded);
+    unit_folder_remove();
+}
+END_TEST
+
 START_TEST(a_near_miss_is_told)
 {
     struct config_loaded loaded;
@@ -262,7 +275,7 @@ START_TEST(numbers_have_names)
 }
 END_TEST
 
-UNIT_TESTS(drop_ins_come_in_the_order_of_their_names, a_near_miss_is_told,
-           who_may_write_decides_who_is_trusted, what_is_no_file_is_refused,
+UNIT_TESTS(drop_ins_come_in_the_order_of_their_names, a_socket_without_a_mode_is_for_everybody,
+           a_near_miss_is_told, who_may_write_decides_who_is_trusted, what_is_no_file_is_refused,
            links_are_followed_inside_the_policy_folder_only, one_byte_too_many_is_told,
            a_broken_policy_still_says_where_to_listen, a_user_needs_no_file, numbers_have_names);

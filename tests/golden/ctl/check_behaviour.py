@@ -153,6 +153,13 @@ class NoDaemon(Case):
         self.check(self.run_ctl("reload", DIAGPORT_CONTROL="/dev/null/x"), NO_DAEMON,
                    "no daemon listens at")
 
+    def test_full_queue(self):
+        with socket.socket(socket.AF_UNIX) as stuck, socket.socket(socket.AF_UNIX) as first:
+            stuck.bind(str(self.path))
+            stuck.listen(0)
+            first.connect(str(self.path))
+            self.check(self.run_ctl("status"), NO_DAEMON, "accepts nobody")
+
     def test_datagrams(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
             other.bind(str(self.path))
