@@ -146,13 +146,17 @@ static int explain_connect(const struct client *client, int error)
     }
 }
 
-/* What curl makes of it says little. */
+/* Somebody was there a moment ago, so this is why he is not, or that he accepts nobody. */
 static int explain_no_connection(const struct client *client)
 {
-    long error = 0;
+    const int error = -socket_probe(client->place.path);
 
-    curl_easy_getinfo(client->easy, CURLINFO_OS_ERRNO, &error);
-    return explain_connect(client, error != 0 ? (int)error : ECONNREFUSED);
+    if (error != 0)
+        return explain_connect(client, error);
+    output_error("whoever listens at %s accepts nobody; look at the daemon with \"systemctl status "
+                 "diagportd\"",
+                 client->place.path);
+    return STATUS_NO_DAEMON;
 }
 
 static int explain_transfer(const struct client *client, CURLcode code)

@@ -55,11 +55,11 @@ static const struct policy_key table[KEY_COUNT] = {
     /* Sockets */
     KEY(LISTEN_NAME, "name", IN(LISTEN), TEXT, PLAIN(NULL, "0.1", "its name; a socket that systemd passes under it is adopted")),
     KEY(LISTEN_PATH, "path", IN(LISTEN), PATH, PLAIN(NULL, "0.1", "where it is")),
-    KEY(LISTEN_MODE, "mode", IN(LISTEN), FILE_MODE, PLAIN(NULL, "0.1", "permissions of the socket file")),
+    KEY(LISTEN_MODE, "mode", IN(LISTEN), FILE_MODE, PLAIN("0666", "0.1", "permissions of the socket file")),
     KEY(LISTEN_OWNER, "owner", IN(LISTEN), TEXT, PLAIN(NULL, "0.1", "owner of the socket file, a name or number")),
     KEY(LISTEN_GROUP, "group", IN(LISTEN), TEXT, PLAIN(NULL, "0.1", "group of the socket file, a name or number")),
     KEY(CONTROL_PATH, "path", IN(CONTROL), PATH, PLAIN(NULL, "0.1", "where it is")),
-    KEY(CONTROL_MODE, "mode", IN(CONTROL), FILE_MODE, PLAIN(NULL, "0.1", "permissions of the socket file")),
+    KEY(CONTROL_MODE, "mode", IN(CONTROL), FILE_MODE, PLAIN("0666", "0.1", "permissions of the socket file")),
     KEY(CONTROL_OWNER, "owner", IN(CONTROL), TEXT, PLAIN(NULL, "0.1", "owner of the socket file, a name or number")),
     KEY(CONTROL_GROUP, "group", IN(CONTROL), TEXT, PLAIN(NULL, "0.1", "group of the socket file, a name or number")),
     KEY(READ, "read", IN(CONTROL), MAPPING, INNER(RIGHT, "0.1", "who may look, besides root")),
