@@ -2,11 +2,12 @@
 """Who may do what: every row of the table of routes with every kind of right."""
 
 import os
+import pathlib
 import re
 
 import pytest
-
-import harness
+from clients import Client, Identity, client_of, fill
+from lines import TIMEOUT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: cannot ask as other users")
 
@@ -36,36 +37,37 @@ IDENTITIES = {
     "root": (0, 0, [], {"read", "admin"}),
 }
 
+MANUAL = pathlib.Path(__file__).resolve().parents[2] / "docs" / "CONTROL.md"
+
 BODIES = {"/v1/explain": '{"attributes": {}}', "/v1/policy/check": "version: 1"}
 
 
 def documented_routes():
     """(method, path, right) of every row of the table in the manual."""
-    manual = (harness.SOURCE / "docs" / "CONTROL.md").read_text()
+    manual = MANUAL.read_text()
     table = manual.split("\n## Routes\n")[1].split("\n### ")[0]
     routes = []
     for line in table.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) > 2 and cells[2] in ("read", "admin"):
-            routes += [
-                (*name.split(" ", 1), cells[2]) for name in re.findall("`([^`]*)`", cells[1])
-            ]
+            routes += [(*name.split(" ", 1), cells[2]) for name in re.findall("`([^`]*)`", cells[1])]
     assert len(routes) == 14
     return routes
 
 
 def requests():
-    return [
-        (method, path.replace("{id}", "pid:999999"), BODIES.get(path))
-        for method, path, _ in documented_routes()
-    ]
+    return [(method, path.replace("{id}", "pid:999999"), BODIES.get(path)) for method, path, _ in documented_routes()]
+
+
+@pytest.fixture
+def client(daemon):
+    return client_of(daemon, POLICY)
 
 
 @pytest.mark.parametrize("name", IDENTITIES)
-def test_every_route(start, name):
+def test_every_route(client, name):
     user, group, groups, rights = IDENTITIES[name]
-    daemon = start(POLICY)
-    answers = harness.Identity(daemon, user, group, groups).ask_all(requests())
+    answers = Identity(client, user, group, groups).ask_all(requests())
     for (method, path, right), answer in zip(documented_routes(), answers):
         if right not in rights:
             assert answer.status == 403, (method, path, answer)
@@ -76,106 +78,90 @@ def test_every_route(start, name):
             assert answer.status == 200, (method, path, answer)
 
 
-def test_what_is_denied_is_told_and_does_nothing(start, spawn):
-    daemon = start(POLICY)
-    reader = harness.Identity(daemon, USER_READ, GROUP_OWN)
-    before = daemon.status()["policy"]["loaded_at"]
-    assert reader.ask("POST", "/v1/policy/reload").status == 403
-    assert daemon.status()["policy"]["loaded_at"] == before
-    event = daemon.events()[-1]
+def test_what_is_denied_is_told_and_does_nothing(client):
+    before = client.status()["policy"]["loaded_at"]
+    assert Identity(client, USER_READ, GROUP_OWN).ask("POST", "/v1/policy/reload").status == 403
+    assert client.status()["policy"]["loaded_at"] == before
+    event = client.events()[-1]
     assert (event["kind"], event["what"], event["result"]) == ("admin", "reload", "forbidden")
     assert event["uid"] == USER_READ and event["pid"] > 0
-    assert f"admin reload forbidden by pid={event['pid']} uid={USER_READ}" in daemon.log_text()
+    client.daemon.wait(f"admin reload forbidden by pid={event['pid']} uid={USER_READ}")
 
 
-def test_denied_calls_cannot_flood_the_events(start):
-    daemon = start(POLICY)
-    nobody = harness.Identity(daemon, USER_NOBODY, GROUP_OWN)
+def test_denied_calls_cannot_flood_the_events(client):
+    nobody = Identity(client, USER_NOBODY, GROUP_OWN)
     nobody.ask_all([("POST", "/v1/policy/reload", None)] * 200)
-    denied = [event for event in daemon.events() if event["kind"] == "admin"]
+    denied = [event for event in client.events() if event["kind"] == "admin"]
     # Twenty a second are told, and no machine is slow enough to make two hundred of it.
     assert 20 <= len(denied) < 200
 
 
-def test_rights_change_with_a_reload_on_an_open_connection(start):
-    daemon = start(POLICY)
-    program = """
-import harness
-connection = harness.UnixConnection(sys.argv[1])
+ASK_ON_DEMAND = """
+connection = Connection("localhost")
 for _ in sys.stdin:
-    print(connection.ask("GET", "/v1/status").status, flush=True)
+    connection.request("GET", "/v1/status")
+    response = connection.getresponse()
+    response.read()
+    print(response.status, flush=True)
 """
-    client = harness.Identity(daemon, USER_READ, GROUP_OWN).run(program, daemon.control, bufsize=1)
+
+
+def test_rights_change_with_a_reload_on_an_open_connection(client):
+    reader = Identity(client, USER_READ, GROUP_OWN).run(ASK_ON_DEMAND)
 
     def ask():
-        client.stdin.write("go\n")
-        client.stdin.flush()
-        return client.stdout.readline().strip()
+        reader.stdin.write("go\n")
+        return reader.stdout.readline().strip()
 
     assert ask() == "200"
-    daemon.write_policy(POLICY.replace(f'users: ["{USER_READ}"], ', ""))
-    assert daemon.post("/v1/policy/reload").json["ok"]
+    assert client.reload(POLICY.replace(f'users: ["{USER_READ}"], ', ""))["ok"]
     assert ask() == "403"
-    daemon.write_policy(POLICY)
-    assert daemon.post("/v1/policy/reload").json["ok"]
+    assert client.reload(POLICY)["ok"]
     assert ask() == "200"
-    client.stdin.close()
-    assert client.wait(harness.PATIENCE) == 0
-    client.stdout.close()
+    reader.communicate(timeout=TIMEOUT)
+    assert reader.returncode == 0
 
 
-def test_mode_and_group_of_the_socket_change_with_a_reload(start):
-    daemon = start(POLICY)
-    daemon.write_policy(
-        POLICY.replace('mode: "0666"\n  read', f'mode: "0660"\n  group: "{GROUP_READ}"\n  read')
-    )
-    assert daemon.post("/v1/policy/reload").json["ok"]
-    status = daemon.control.stat()
-    assert (status.st_mode & 0o777, status.st_gid) == (0o660, GROUP_READ)
-    daemon.write_policy(
-        POLICY.replace('mode: "0666"\n  read', 'mode: "0600"\n  group: "no-such-group"\n  read')
-    )
-    verdict = daemon.post("/v1/policy/reload").json
+def test_mode_and_group_of_the_socket_change_with_a_reload(client):
+    def with_rights(mode, group):
+        old = 'mode: "0666"\n  read'
+        assert old in POLICY
+        return POLICY.replace(old, f'mode: "{mode}"\n  group: "{group}"\n  read')
+
+    def rights():
+        status = os.stat(client.daemon.control)
+        return status.st_mode & 0o777, status.st_gid
+
+    assert client.reload(with_rights("0660", GROUP_READ))["ok"]
+    assert rights() == (0o660, GROUP_READ)
+    verdict = client.reload(with_rights("0600", "no-such-group"))
     assert not verdict["ok"] and "no-such-group" in (verdict["why"] or str(verdict["problems"]))
-    status = daemon.control.stat()
-    assert (status.st_mode & 0o777, status.st_gid) == (0o660, GROUP_READ)
+    assert rights() == (0o660, GROUP_READ)
+    # A part that fails takes the others back.
+    verdict = client.reload(with_rights("0600", GROUP_READ).replace("/control.sock", "/other.sock"))
+    assert not verdict["ok"] and "control.path" in verdict["why"]
+    assert rights() == (0o660, GROUP_READ)
 
 
-def test_own_user_is_master_of_a_user_instance(folder):
-    os.chown(folder.path, USER_OTHER, GROUP_OWN)
-    daemon = harness.Daemon(
-        folder, POLICY.replace("read:", "# read:").replace("admin:", "# admin:")
-    )
-    os.chown(daemon.config, USER_OTHER, GROUP_OWN)
-    owner = harness.Identity(daemon, USER_OTHER, GROUP_OWN)
-    stranger = harness.Identity(daemon, USER_NOBODY, GROUP_OWN)
-    program = """
-import os
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-    process = owner.run(
-        program,
-        harness.BUILD / "diagportd",
-        "--user",
-        "--config",
-        daemon.config,
-        "--state",
-        folder.path / "state",
-    )
-    daemon.process = process
-    harness.wait_for(daemon.is_up, "the control socket")
+NO_RIGHTS = POLICY.replace("read:", "# read:").replace("admin:", "# admin:")
+
+
+def test_own_user_is_master_of_a_user_instance(daemon, folder):
+    arguments = ["--user", "--config", str(folder / "diagport.yaml"), "--state", str(folder / "state")]
+    one = daemon(start=False, user=USER_OTHER, arguments=arguments)
+    one.policy_text(fill(one, NO_RIGHTS))
+    os.chown(one.config, USER_OTHER, USER_OTHER)
+    one.start()
+    client = Client(one)
+    owner, stranger = Identity(client, USER_OTHER, GROUP_OWN), Identity(client, USER_NOBODY, GROUP_OWN)
     assert owner.ask("GET", "/v1/status").json["user_instance"]
     assert owner.ask("POST", "/v1/policy/reload").json["ok"]
     assert stranger.ask("GET", "/v1/status").status == 403
-    assert daemon.get("/v1/status").status == 200
-    daemon.log.write_text("")
-    daemon.stop()
-    process.stdin.close()
-    process.stdout.close()
+    assert client.get("/v1/status").status == 200
 
 
-def test_without_rights_in_the_policy_only_root_gets_in(start):
-    daemon = start(POLICY.replace("read:", "# read:").replace("admin:", "# admin:"))
-    admin = harness.Identity(daemon, USER_OTHER, GROUP_ADMIN)
-    assert {answer.status for answer in admin.ask_all(requests())} == {403}
-    assert daemon.get("/v1/status").status == 200
+def test_without_rights_in_the_policy_only_root_gets_in(daemon):
+    client = client_of(daemon, NO_RIGHTS)
+    answers = Identity(client, USER_OTHER, GROUP_ADMIN).ask_all(requests())
+    assert {answer.status for answer in answers} == {403}
+    assert client.get("/v1/status").status == 200
