@@ -216,8 +216,12 @@ bool policy_key_read_span(const char *text, int64_t *ret_us)
     if (!text_number(text, n_digits, INT64_MAX, &number))
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
-        if (strcmp(text + n_digits, units[i].name) == 0)
-            return !__builtin_mul_overflow((int64_t)number, units[i].us, ret_us);
+        if (strcmp(text + n_digits, units[i].name) != 0)
+            continue;
+        if (number > (uint64_t)(INT64_MAX / units[i].us))
+            return false;
+        *ret_us = (int64_t)number * units[i].us;
+        return true;
     }
     return false;
 }
