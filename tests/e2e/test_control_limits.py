@@ -2,12 +2,12 @@
 """Clients that take their time, take every place, or take nothing: others are served meanwhile."""
 
 import json
-import os
 import resource
 import selectors
+import time
 
 import pytest
-from clients import Client, Identity, client_of, connect, read_all
+from clients import Identity, client_of, read_all
 from harness import needs_root
 from lines import TIMEOUT
 
@@ -79,10 +79,12 @@ def test_slow_clients_are_cut_off(client):
     unread = client.raw()
     body = b"version: 1\nrules:\n" + b"".join(b"  - { name: r%d, match: all, ignore: true }\n" % i for i in range(3000))
     unread.sendall(CHECK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    end = time.monotonic() + TIMEOUT
     with selectors.DefaultSelector() as selector:
         for one in slow:
             selector.register(one.raw, selectors.EVENT_READ, one)
         while selector.get_map():
+            assert time.monotonic() < end, [key.data.name for key in selector.get_map().values()]
             ready = selector.select(1)
             for key, _ in ready:
                 key.data.read()
