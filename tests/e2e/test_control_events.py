@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happened, and those who follow it."""
 
+import re
+import select
+
 import pytest
 from clients import Follower, client_of, connect, read_all
 from harness import until
@@ -14,6 +17,7 @@ limits: { hello: 10s }
 """
 
 KEPT = 4096
+FOLLOW_ALL = b"GET /v1/events?since=0&follow=1 HTTP/1.1\r\nHost: d\r\n\r\n"
 COOKIE = "cccccccc-0000-4000-8000-000000000003"
 
 
@@ -100,21 +104,51 @@ def test_the_ring(client):
     assert [event["seq"] for event in events] == list(range(newest - KEPT + 1, newest + 1))
 
 
+def numbers(answer):
+    """Of the events in a chunked answer."""
+    return [int(number) for number in re.findall(rb'"seq":(\d+)', answer)]
+
+
+def has_hung_up(raw):
+    """Whether the other end is closed, however much there is to read."""
+    poll = select.poll()
+    poll.register(raw, 0)
+    return bool(poll.poll(0))
+
+
 def test_a_follower_that_does_not_read(client):
     """It is dropped, and others are served meanwhile; its answer has no proper end."""
+    # Who reads nothing of another answer has more time.
+    patient = client.raw()
+    patient.sendall(b"GET /metrics HTTP/1.1\r\nHost: d\r\n\r\n" * 200)
     raw = client.raw()
-    raw.sendall(b"GET /v1/events?since=0&follow=1 HTTP/1.1\r\nHost: d\r\n\r\n")
+    raw.sendall(FOLLOW_ALL)
     client.wait_for_followers(1)
     reader = Follower(client)
     make_events(client, 3000)
     assert [reader.next_event()["seq"] for _ in range(3000)] == list(range(1, 3001))
     client.wait_for_followers(1)
+    assert not has_hung_up(patient)
     answer = read_all(raw)
     assert answer.startswith(b"HTTP/1.1 200 OK") and not answer.endswith(b"\r\n0\r\n\r\n")
     raw.close()
+    patient.close()
     make_events(client, 1)
     assert reader.next_event()["seq"] == 3001
     reader.close()
+
+
+def test_a_follower_that_falls_behind(client):
+    """What is not kept any more is not left out in silence."""
+    raw = client.raw()
+    raw.sendall(FOLLOW_ALL)
+    client.wait_for_followers(1)
+    make_events(client, KEPT + 3000)
+    answer = read_all(raw)
+    seen = numbers(answer)
+    assert seen == list(range(1, len(seen) + 1)) and len(seen) < KEPT + 3000
+    assert not answer.endswith(b"\r\n0\r\n\r\n")
+    raw.close()
 
 
 def test_a_follower_that_goes_away(client):
