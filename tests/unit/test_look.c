@@ -156,8 +156,10 @@ END_TEST
 static struct facts *look_at(int32_t pid, char *path)
 {
     char *paths[] = {path};
-    struct action_question question = {
-        .pid = pid, .wanted = FACTS_STAT | FACTS_FILES, .files = paths, .n_files = 1};
+    struct action_question question = {.pid = pid,
+                                       .wanted = FACTS_STAT | FACTS_FILES,
+                                       .files = paths,
+                                       .n_files = 1};
     struct facts *facts = facts_look(&question, -1);
 
     ck_assert_uint_eq(facts->n_files, 1);
@@ -209,7 +211,8 @@ START_TEST(every_component_of_a_path_is_looked_at)
 }
 END_TEST
 
-/* A child whose root is the folder sees other files than we do; a link to the real root is its own. */
+/* A child whose root is the folder sees other files than we do; a link to the real root is its own.
+ */
 START_TEST(files_are_those_of_the_process)
 {
     char folder[64], link[128];

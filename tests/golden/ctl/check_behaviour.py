@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,6 +58,14 @@ class Case(unittest.TestCase):
     def run_ctl(self, *arguments, **env):
         env.setdefault("DIAGPORT_CONTROL", str(self.path))
         return harness.run(arguments, self.folder, **env)
+
+    def run_as_nobody(self, *arguments):
+        # The build may be in a folder that only its owner may enter.
+        program = shutil.copy(harness.PROGRAM, self.folder)
+        self.folder.chmod(0o755)
+        return subprocess.run([program, *arguments], user=NOBODY, group=NOBODY, extra_groups=[],
+                              cwd="/", capture_output=True, check=False,
+                              env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
 
     def check(self, ended, status, *texts):
         """The status, and texts on standard error, or nothing there."""
@@ -170,12 +179,9 @@ class NoDaemon(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become somebody else")
     def test_not_for_us(self):
-        self.folder.chmod(0o755)
         with self.daemon(STATUS_ROUTE):
             self.path.chmod(0o600)
-            ended = subprocess.run([harness.PROGRAM, "status"], user=NOBODY, group=NOBODY,
-                                   extra_groups=[], cwd="/", capture_output=True, check=False,
-                                   env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
+            ended = self.run_as_nobody("status")
         self.assertEqual(ended.returncode, REFUSED, ended.stderr)
         self.assertIn(b"you may not write to", ended.stderr)
 
@@ -429,13 +435,9 @@ class Running(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become somebody else")
     def test_refuses_what_the_app_may_not_write_to(self):
-        self.folder.chmod(0o755)
         with listen(self.port, mode=0o600), self.daemon({"GET /v1/status": "here"}):
             self.path.chmod(0o666)
-            ended = subprocess.run([harness.PROGRAM, "run", *self.COMMAND], user=NOBODY,
-                                   group=NOBODY, extra_groups=[], cwd="/", capture_output=True,
-                                   check=False,
-                                   env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
+            ended = self.run_as_nobody("run", *self.COMMAND)
         self.assertEqual(ended.returncode, REFUSED, ended.stderr)
         self.assertIn(b"you may not write to", ended.stderr)
 
