@@ -12,6 +12,7 @@ static int64_t read_us(clockid_t clock)
     return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
+/* The loop sets its timer by this clock. */
 struct moment clock_now(void)
 {
     return (struct moment){read_us(CLOCK_MONOTONIC)};

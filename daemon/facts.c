@@ -263,28 +263,33 @@ static void look_at_file(struct facts_file *file, int start)
     free(prefix);
 }
 
-static void look_at_files(struct facts *facts, const struct action_question *question)
+static int open_start(int32_t pid, const char *link)
 {
     char name[NAME_SIZE];
-    int root, cwd;
 
-    proc_name(name, question->pid, "root");
-    root = open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
-    proc_name(name, question->pid, "cwd");
-    cwd = open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
+    proc_name(name, pid, link);
+    return open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
+}
+
+static void look_at_files(struct facts *facts, const struct action_question *question)
+{
+    int root = open_start(question->pid, "root"), cwd = -1;
+
     facts->files = calloc(question->n_files, sizeof *facts->files);
     for (size_t i = 0; facts->files && i < question->n_files; i++) {
         struct facts_file *file = &facts->files[facts->n_files];
-        int start = question->files[i][0] == '/' ? root : cwd;
+        bool is_relative = question->files[i][0] != '/';
 
         file->path = strdup(question->files[i]);
         if (!file->path)
             break;
         facts->n_files++;
-        if (start < 0)
+        if (is_relative && cwd < 0)
+            cwd = open_start(question->pid, "cwd");
+        if ((is_relative ? cwd : root) < 0)
             file->error = EACCES;
         else
-            look_at_file(file, start);
+            look_at_file(file, is_relative ? cwd : root);
     }
     if (root >= 0)
         close(root);
