@@ -21,6 +21,9 @@ import time
 
 TIMEOUT = 60.0 * float(os.environ.get("DIAGPORT_PATIENCE", "1"))
 
+# What the daemon is run under: valgrind, say.
+UNDER = os.environ.get("DIAGPORT_UNDER", "").split()
+
 BUILD = pathlib.Path(os.environ.get("DIAGPORT_BUILD", "build/gcc")).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -109,7 +112,7 @@ class Daemon:
         self.config = folder / "diagport.yaml"
         self.arguments = list(arguments)
         self.environment = environment
-        self.program = program or [str(BUILD / "diagportd")]
+        self.program = program or [*UNDER, str(BUILD / "diagportd")]
         self.process = None
         self.log = None
         self.policy(head + rules)

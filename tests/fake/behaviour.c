@@ -107,7 +107,7 @@ static const struct row rows[] = {
     COMMAND("half-reply", HALF_REPLY, MAYBE, "KIND[:N]", "send N bytes of it (half) and nothing more; socket open"),
     COMMAND("slow-reply", SLOW_REPLY, NUMBER, "KIND:MS", "pause after each of its bytes"),
     COMMAND("extra-bytes", EXTRA_BYTES, NUMBER, "KIND:N", "N bytes too many behind the reply"),
-    COMMAND("queue-next", QUEUE_NEXT, MAYBE, "KIND[:PID]", "do it and advertise while the tool (PID) is stopped"),
+    COMMAND("queue-next", QUEUE_NEXT, MAYBE, "KIND[:PID]", "reply, close, advertise while the tool (PID) is stopped"),
 
     TITLE("After the reply"),
     COMMAND("leave-open", LEAVE_OPEN, NONE, "KIND", "do not close"),

@@ -72,7 +72,7 @@ COMMANDS = [
     ("set it with junk behind", "suspended", SET_ENV, text("A") + text("B") + b"junk", "ok"),
     ("set a name with '='", "suspended", SET_ENV, text("A=B") + text("C"),
      "ok", "ok", "ok", "ok", "ffffffff", "ffffffff"),
-    ("unset what is there", "suspended", SET_ENV, text("PATH") + text(None), "ok", "ok", "ok", "ok", DIES, DIES),
+    ("unset what is there", "suspended", SET_ENV, text("GONE") + text(None), "ok", "ok", "ok", "ok", DIES, DIES),
     ("unset what is not there", "suspended", SET_ENV, text("A") + text(None),
      NOT_SET, NOT_SET, NOT_SET, NOT_SET, DIES, DIES),
     ("unset a name with '='", "suspended", SET_ENV, text("A=B") + text(None),
@@ -86,7 +86,7 @@ COMMANDS = [
     ("set the longest", "suspended", SET_ENV, text("NAME") + text("x" * 32747), "ok"),
     ("a name that is not terminated", "suspended", SET_ENV, u32(1) + b"A\0" + text("B"), ENCODING),
     ("a count past the end", "suspended", SET_ENV, text("A") + u32(100) + b"B\0", ENCODING),
-    ("a name without a value", "suspended", SET_ENV, text("PATH"), "ok", "ok", "ok", ENCODING, "-", "-"),
+    ("a name without a value", "suspended", SET_ENV, text("GONE"), "ok", "ok", "ok", ENCODING, "-", "-"),
     ("a variable of two bytes", "suspended", SET_ENV, b"\1\0", DIES, DIES, DIES, ENCODING, DIES, DIES),
     ("a variable of nothing", "suspended", SET_ENV, b"", DIES, DIES, DIES, ENCODING, DIES, DIES),
     ("perf map", "suspended", PERF_MAP, u32(3), DIES, DIES, "ok", "ok", UNSUPPORTED, UNSUPPORTED),
@@ -175,7 +175,7 @@ COMMANDS = [
 @contextlib.contextmanager
 def suspended(target, *behaviours, cwd=None, arguments=(), **variables):
     with Folder() as folder, Listener(folder / "p") as port:
-        variables.setdefault("DOTNET_DiagnosticPorts", port.path)
+        variables = {"DOTNET_DiagnosticPorts": port.path, "GONE": "1", **variables}
         with target.start(*behaviours, cwd=cwd, arguments=arguments, **variables) as runtime:
             yield runtime, port
 

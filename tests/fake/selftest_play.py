@@ -37,10 +37,10 @@ def names(report):
 
 
 def test_report():
-    with fake(arguments=("app.dll", "two words")) as (runtime, port):
+    with fake(arguments=("app.dll", "two words"), GONE="1") as (runtime, port):
         first = port.accept()
         first.ask(SET_ENV, text("A") + text("B"))
-        port.ask(SET_ENV, text("HOME") + text(None))
+        port.ask(SET_ENV, text("GONE") + text(None))
         startup_profiler(port, "/absent.so")
         port.ask(HOOK, text(""))
         port.ask(RESUME)
@@ -52,11 +52,11 @@ def test_report():
         expect("names", [command["name"] for command in commands],
                ["SetEnvironmentVariable"] * 2 + ["StartupProfiler", "ApplyStartupHook", "ResumeRuntime"])
         expect("arguments of the first", commands[0]["arguments"], {"name": "A", "value": "B"})
-        expect("arguments of the second", commands[1]["arguments"], {"name": "HOME", "value": None})
+        expect("arguments of the second", commands[1]["arguments"], {"name": "GONE", "value": None})
         expect("arguments of the profiler", commands[2]["arguments"], {"clsid": CLSID, "path": "/absent.so"})
         expect("connections", [command["connection"] for command in report["commands"]],
                list(range(1, len(report["commands"]) + 1)))
-        expect("environment", report["environment"], {"A": "B", "HOME": None})
+        expect("environment", report["environment"], {"A": "B", "GONE": None})
         expect("profilers", report["profilers"],
                [{"clsid": CLSID, "path": "/absent.so", "from": "command", "hresult": "0x8007007e"}])
         expect("resumes", [p["resumes"] for p in report["ports"]], [1])
@@ -70,7 +70,7 @@ def test_report():
         expect("event and reason", (report["event"], report["reason"]), ("end", "stdin"))
         expect("names at the end", names(report), ["SetEnvironmentVariable"])
         expect("late", report["after_resume"], ["SetEnvironmentVariable"])
-        expect("environment at the end", report["environment"], {"A": "B", "HOME": None, "LATE": "1"})
+        expect("environment at the end", report["environment"], {"A": "B", "GONE": None, "LATE": "1"})
         expect("status", runtime.status(), 0)
 
 
@@ -139,6 +139,18 @@ def test_terminate():
             runtime.signal(signal.SIGTERM)
             expect("reason", runtime.report()["reason"], "signal")
             expect("status", runtime.status(), status)
+
+
+def test_terminate_while_suspended_is_forgotten():
+    with fake("--version", "9") as (runtime, port):
+        connection = port.accept()
+        runtime.signal(signal.SIGTERM)
+        connection.ask(RESUME)
+        runtime.report()
+        expect("it lives", port.ask(INFO), "ok")
+        port.accept()
+        runtime.end_of_input()
+        expect("reason and status", (runtime.report()["reason"], runtime.status()), ("stdin", 0))
 
 
 def test_default_port_file():
@@ -495,9 +507,9 @@ def test_old_versions():
 
 
 def test_mono():
-    with fake("--kind", "mono") as (runtime, port):
+    with fake("--kind", "mono", GONE="1") as (runtime, port):
         expect("kind", port.ask(ASK_KIND), "80131515")
-        expect("unset", port.ask(SET_ENV, text("HOME") + text(None)), FAILS)
+        expect("unset", port.ask(SET_ENV, text("GONE") + text(None)), FAILS)
         expect("set", port.ask(SET_ENV, text("A") + text("B")), "ok")
         expect("environment", resumed(runtime, port)["environment"], {"A": "B"})
 

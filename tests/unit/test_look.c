@@ -116,8 +116,9 @@ START_TEST(one_that_ended_is_not_alive)
     if (pid == 0)
         _exit(0);
     question.pid = pid;
+    /* Kernels before 5.3 have no handles, and valgrind 3.19 knows none. */
     pidfd = handle_of_pid(pid);
-    ck_assert_int_ge(pidfd, 0);
+    ck_assert(pidfd >= 0 || pidfd == -ENOSYS);
     waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT);
     /* A zombie still has its number, and is dead. */
     facts = facts_look(&question, pidfd);
@@ -132,7 +133,8 @@ START_TEST(one_that_ended_is_not_alive)
     ck_assert_int_eq(facts->stat.error, ENOENT);
     ck_assert_int_lt(facts->age.us, 0);
     facts_free(facts);
-    close(pidfd);
+    if (pidfd >= 0)
+        close(pidfd);
 }
 END_TEST
 
@@ -194,6 +196,13 @@ START_TEST(every_component_of_a_path_is_looked_at)
     ck_assert_int_eq(facts->files[0].error, 0);
     ck_assert_uint_eq(facts->files[0].inode, status.st_ino);
     facts_free(facts);
+    /* The folder that a link leads through is on the way, too. */
+    snprintf(path, sizeof path, "%s/to-inner", folder);
+    ck_assert_int_eq(symlink("inner/file", path), 0);
+    facts = look_at(getpid(), path);
+    ck_assert_uint_eq(facts->files[0].n_nodes, 5);
+    ck_assert_uint_eq(facts->files[0].nodes[3].mode & 07777, 0711);
+    facts_free(facts);
     snprintf(path, sizeof path, "%s/nowhere/file", folder);
     facts = look_at(getpid(), path);
     ck_assert_int_eq(facts->files[0].error, ENOENT);
@@ -232,6 +241,7 @@ START_TEST(files_are_those_of_the_process)
     ck_assert_int_eq(pipe(ready), 0);
     pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (chroot(folder) != 0 || chdir("/") != 0 || write(ready[1], "x", 1) != 1)
             _exit(1);
         pause();
