@@ -171,8 +171,9 @@ class Daemon:
     def stop(self, status=0):
         """SIGTERM, and that it ends as it should."""
         if self.process.poll() is None:
-            self.signal(signal.SIGTERM)
+            # In this order: one that comes while the leak checker stops the process undoes that.
             self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
         self.process.wait(TIMEOUT)
         self._drain()
         assert self.process.returncode == status, f"status {self.process.returncode}:\n" + "\n".join(
