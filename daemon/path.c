@@ -100,20 +100,21 @@ static void take_component(struct rest *rest, char name[static NAME_MAX + 2])
     rest->at = start + length;
 }
 
+/* What a link says is gone before the rest. */
 static int put_target(int link, struct rest *rest)
 {
     size_t length = strlen(rest->at);
-    char target[PATH_MAX];
-    ssize_t n = readlinkat(link, "", target, sizeof target);
+    char joined[REST_SIZE];
+    ssize_t n = readlinkat(link, "", joined, PATH_MAX);
 
     if (n < 0)
         return -errno;
     if (n == 0)
         return -ENOENT;
-    if ((size_t)n == sizeof target || (size_t)n + length >= sizeof rest->buffer)
+    if (n == PATH_MAX || (size_t)n + length >= sizeof joined)
         return -ENAMETOOLONG;
-    memmove(rest->buffer + n, rest->at, length + 1);
-    memcpy(rest->buffer, target, (size_t)n);
+    memcpy(joined + n, rest->at, length + 1);
+    memcpy(rest->buffer, joined, (size_t)n + length + 1);
     rest->at = rest->buffer;
     return 0;
 }

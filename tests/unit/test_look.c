@@ -110,6 +110,7 @@ START_TEST(one_that_ended_is_not_alive)
 {
     struct action_question question = {.wanted = FACTS_STAT | FACTS_STATUS | FACTS_EXE};
     struct facts *facts;
+    siginfo_t ended;
     pid_t pid = fork();
     int pidfd;
 
@@ -119,7 +120,7 @@ START_TEST(one_that_ended_is_not_alive)
     /* Kernels before 5.3 have no handles, and valgrind 3.19 knows none. */
     pidfd = handle_of_pid(pid);
     ck_assert(pidfd >= 0 || pidfd == -ENOSYS);
-    waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT);
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
     /* A zombie still has its number, and is dead. */
     facts = facts_look(&question, pidfd);
     ck_assert(!facts->is_alive);

@@ -364,18 +364,18 @@ class Following(Case):
         self.watch("list", "--watch", events=EVENTS[:2], read=read)
 
     def test_heartbeats_draw_nothing(self):
-        def read(*arguments, saw):
-            process = self.start(*arguments)
-            process.stdout.readline()
-            saw()
-            saw()
-            self.assertEqual(len(json.loads(process.stdout.readline())["runtimes"]), 0)
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(), DONE)
-
-        requests = self.watch("list", "--watch", "--json", events=[HEARTBEAT, EVENTS[0]],
-                              read=read)
-        self.assertEqual(requests.count("GET /v1/runtimes"), 2)
+        """What came before the end of the answer has been drawn when it ends."""
+        for event, n_pictures in ((HEARTBEAT, 1), (EVENTS[0], 2)):
+            go_on = queue.Queue()
+            routes = self.follow(wait=lambda handler, event=event, go_on=go_on: (
+                go_on.get(), handler.send_chunk(line(event))))
+            routes["GET /v1/runtimes"] = "runtimes"
+            with self.subTest(kind=event["kind"]), self.daemon(routes) as daemon:
+                process = self.start("list", "--watch", "--json")
+                process.stdout.readline()
+                go_on.put(None)
+                self.assertEqual(process.wait(), NO_DAEMON)
+                self.assertEqual(daemon.requests.count("GET /v1/runtimes"), n_pictures)
 
     def test_watch_on_a_screen(self):
         """Drawn over, and cut to the newest ones that fit."""
