@@ -46,6 +46,7 @@ struct control_call {
     const struct control_route *route;
     const char *id; /* what the path has in the place of {id}; NULL when it has none */
     struct moment now;
+    bool was_told; /* what came of it */
 };
 
 /* control.c */

@@ -181,6 +181,7 @@ def test_ids(client, plain):
     for name in "aaa", "bbbb", "pid:", "pid:0", "pid:x", "pid:99999999999999999999", "zzzzzzzz":
         assert client.get(f"/v1/runtimes/{name}").status == 404
         assert client.ask("POST", f"/v1/runtimes/{name}/kill").status == 404
+        assert client.events()[-1]["result"] == "refused"
     assert all(runtime["state"] == "running" for runtime in client.runtimes())
 
 
@@ -220,8 +221,10 @@ def test_resume_during_a_plan(client, in_plan):
         ("resume", "done"),
         ("resume", "already"),
         ("hold", "refused"),
+        ("resume", "refused"),
     ]
-    assert all(event["cookie"] == COOKIE_A and event["uid"] == os.geteuid() for event in events)
+    assert all(event["uid"] == os.geteuid() and event["pid"] == os.getpid() for event in events)
+    assert [event["cookie"] for event in events] == [COOKIE_A] * 3 + [None]
     client.daemon.wait(f"admin resume done by pid={os.getpid()} uid={os.geteuid()} runtime=aaaaaaaa")
     fake.thaw()
     client.wait_for_state(COOKIE_A, "running")
