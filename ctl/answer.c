@@ -79,6 +79,9 @@ const char *answer_span(double seconds, char text[static ANSWER_SPAN_SIZE])
 
     if (!(seconds >= 0 && seconds < most))
         snprintf(text, ANSWER_SPAN_SIZE, "-");
+    else if (seconds < 0.01)
+        snprintf(text, ANSWER_SPAN_SIZE, "%ld.%ldms", (long)(seconds * 1000),
+                 (long)(seconds * 10000) % 10);
     else if (seconds < 1)
         snprintf(text, ANSWER_SPAN_SIZE, "%ldms", (long)(seconds * 1000));
     else if (seconds < minute)

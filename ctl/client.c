@@ -33,7 +33,7 @@ struct client {
     char error[CURL_ERROR_SIZE];
 };
 
-static void put_off(struct client *client)
+static void begin_request(struct client *client)
 {
     bytes_deinit(&client->body);
     bytes_init(&client->body, ANSWER_MAX);
@@ -68,19 +68,20 @@ static int take_line(struct client *client, const char *text, size_t length)
     return status;
 }
 
-/* Hands over every whole line and keeps the rest. */
-static void take_lines(struct client *client)
+/* Hands over every whole line and keeps the rest; the first `n_searched` bytes have no line feed.
+ */
+static void take_lines(struct client *client, size_t n_searched)
 {
     struct bytes *body = &client->body;
     size_t start = 0;
     const uint8_t *end;
 
     while (client->status == STATUS_DONE &&
-           (end = memchr(body->data + start, '\n', body->length - start))) {
+           (end = memchr(body->data + n_searched, '\n', body->length - n_searched))) {
         const size_t stop = (size_t)(end - body->data);
 
         client->status = take_line(client, (const char *)body->data + start, stop - start);
-        start = stop + 1;
+        start = n_searched = stop + 1;
     }
     memmove(body->data, body->data + start, body->length - start);
     body->length -= start;
@@ -95,12 +96,13 @@ static bool is_stream(const struct client *client)
 static size_t take_bytes(char *bytes, size_t size, size_t n, void *context)
 {
     struct client *client = context;
+    const size_t n_searched = client->body.length;
 
     bytes_put_run(&client->body, bytes, size * n);
     if (n == 0 || client->body.error != 0)
         return 0;
     if (is_stream(client)) {
-        take_lines(client);
+        take_lines(client, n_searched);
         if (client->status != STATUS_DONE || client->body.length > LINE_MAX_SIZE)
             return 0;
     }
@@ -146,13 +148,17 @@ static int explain_connect(const struct client *client, int error)
     }
 }
 
-/* What curl makes of it says little. */
+/* Somebody was there a moment ago, so this is why he is not, or that he accepts nobody. */
 static int explain_no_connection(const struct client *client)
 {
-    long error = 0;
+    const int error = -socket_probe(client->place.path);
 
-    curl_easy_getinfo(client->easy, CURLINFO_OS_ERRNO, &error);
-    return explain_connect(client, error != 0 ? (int)error : ECONNREFUSED);
+    if (error != 0)
+        return explain_connect(client, error);
+    output_error("whoever listens at %s accepts nobody; look at the daemon with \"systemctl status "
+                 "diagportd\"",
+                 client->place.path);
+    return STATUS_NO_DAEMON;
 }
 
 static int explain_transfer(const struct client *client, CURLcode code)
@@ -340,7 +346,7 @@ static int ask(struct client *client, const char *target, json_t **ret_answer)
     CURLcode code;
 
     *ret_answer = NULL;
-    put_off(client);
+    begin_request(client);
     if (!set_target(client, target))
         return output_no_memory();
     curl_easy_setopt(client->easy, CURLOPT_TIMEOUT, (long)ANSWER_SECONDS_MAX);
@@ -442,7 +448,7 @@ int client_follow(struct client *client, const char *target, const struct client
         curl_multi_cleanup(multi);
         return output_no_memory();
     }
-    put_off(client);
+    begin_request(client);
     client->follower = follower;
     curl_easy_setopt(client->easy, CURLOPT_HTTPGET, 1L);
     curl_easy_setopt(client->easy, CURLOPT_TIMEOUT, 0L);

@@ -178,6 +178,8 @@ void page_format(struct page *page, const char *format, ...)
 
 void page_styled(struct page *page, enum output_style style, const char *text)
 {
+    if (text[0] == '\0')
+        return;
     bytes_put_string(&page->bytes, output_style_begin(style));
     page_text(page, text);
     bytes_put_string(&page->bytes, output_style_end(style));
@@ -213,9 +215,9 @@ void page_field(struct page *page, const char *label, const char *format, ...)
     page_end_line(page);
 }
 
-void page_take(struct page *page, const char *lines)
+void page_take(struct page *page, const char *text, size_t length)
 {
-    bytes_put_string(&page->bytes, lines);
+    bytes_put_run(&page->bytes, text, length);
 }
 
 void page_clear_screen(struct page *page)

@@ -71,8 +71,8 @@ void page_label(struct page *page, const char *label);
 /* A whole line: label and value. */
 void page_field(struct page *page, const char *label, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* What was printed by something that escapes by itself, such as a table of table.h. */
-void page_take(struct page *page, const char *lines);
+/* What somebody has escaped already, and blanks and line feeds, such as a table of table.h. */
+void page_take(struct page *page, const char *text, size_t length);
 
 /* Clears the screen before what follows. */
 void page_clear_screen(struct page *page);

@@ -79,8 +79,7 @@ static bool is_plain(const char *path)
             return false;
     }
     portspec_read(path, &portspec);
-    return portspec.n_entries == 1 && entry->path_length == strlen(path) && entry->suspends &&
-           !entry->is_too_long;
+    return portspec.n_entries == 1 && entry->path_length == strlen(path) && !entry->is_too_long;
 }
 
 static int take_path(const json_t *listener, char **ret_path)

@@ -135,7 +135,7 @@ static void put_lines(const char *lines, size_t indent, struct page *page)
         while (shown > 0 && lines[shown - 1] == ' ')
             shown--;
         page_indent(page, indent);
-        bytes_put_run(&page->bytes, lines, shown);
+        page_take(page, lines, shown);
         page_end_line(page);
         lines += length + (lines[length] == '\n');
     }

@@ -6,16 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/openat2.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/path.h"
 #include "host/host.h"
 #include "lib/names.h"
 
@@ -178,43 +177,38 @@ static void take_main_file(struct files *files, const char *name)
     close(fd);
 }
 
-/* A link may lead anywhere below the policy folder, as in a mounted ConfigMap, and nowhere else. */
-static int open_drop_in(int folder, const char *entry)
+static bool trust_folder(void *context, const struct stat *status)
 {
-    struct open_how how = {
-        .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
-
-    return (int)syscall(SYS_openat2, folder, entry, &how, sizeof how);
+    return !S_ISDIR(status->st_mode) || !mistrust(context, status);
 }
 
-/* What a link led to lies in a folder of its own, which others must not be able to write either. */
-static const char *mistrust_folder_of(const struct files *files, int fd)
+/* A link may lead anywhere below the policy folder, as in a mounted ConfigMap, and nowhere else;
+ * and through no folder where others could make it lead elsewhere. */
+static int open_drop_in(struct files *files, int folder, const char *entry)
 {
-    char name[64], path[PATH_MAX];
-    struct stat status;
-    ssize_t length;
-    char *slash;
+    struct path_walk walk = {
+        .root = folder,
+        .start = folder,
+        .bound = PATH_BENEATH,
+        .step = trust_folder,
+        .context = files,
+    };
+    int place = path_follow(&walk, entry), fd;
+    char name[64];
 
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    length = readlink(name, path, sizeof path - 1);
-    if (length <= 0)
-        return "leads to a place that cannot be told";
-    path[length] = '\0';
-    slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return NULL;
-    *slash = '\0';
-    if (stat(path, &status) != 0)
-        return "leads to a folder that cannot be looked at";
-    return mistrust(files, &status) ? "leads to a folder that others may write to" : NULL;
+    if (place < 0)
+        return place;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        fd = -errno;
+    close(place);
+    return fd;
 }
 
 static void take_drop_in(struct files *files, int folder, const char *folder_name,
                          const char *entry)
 {
-    const char *problem;
     char *name = NULL;
     int fd;
 
@@ -222,13 +216,13 @@ static void take_drop_in(struct files *files, int folder, const char *folder_nam
         files->error = -ENOMEM;
         return;
     }
-    fd = open_drop_in(folder, entry);
-    if (fd < 0 && errno == EXDEV)
+    fd = open_drop_in(files, folder, entry);
+    if (fd == -EXDEV)
         complain(files, POLICY_ERROR, name, "is a link that leads out of the policy folder");
+    else if (fd == -ECANCELED)
+        complain(files, POLICY_ERROR, name, "leads through a folder that others may write to");
     else if (fd < 0)
-        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(errno));
-    else if ((problem = mistrust_folder_of(files, fd)))
-        complain(files, POLICY_ERROR, name, "%s", problem);
+        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(-fd));
     else
         take_file(files, name, fd);
     if (fd >= 0)

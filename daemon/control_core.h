@@ -33,7 +33,8 @@ struct control {
     struct loop_watch *watch;
     bool wants_accept;
     struct moment retry; /* the system had no descriptor to give */
-    size_t n_followers;  /* root's not counted */
+    size_t n_followers;
+    size_t n_limited_followers; /* all but root's */
     struct moment denied_window;
     unsigned n_denied; /* calls that were denied and told of, in the window */
 };
@@ -45,6 +46,7 @@ struct control_call {
     const struct control_route *route;
     const char *id; /* what the path has in the place of {id}; NULL when it has none */
     struct moment now;
+    bool was_told; /* what came of it */
 };
 
 /* control.c */

@@ -28,7 +28,7 @@ enum {
 struct follower {
     struct control *control;
     bool follows;
-    bool is_counted;
+    bool is_limited;
     uint64_t next; /* the event that is to be written next */
     uint64_t end;  /* the one after the last that is wanted */
     json_t *gap;   /* to be told first; NULL */
@@ -105,7 +105,8 @@ static void leave(void *context)
 {
     struct follower *follower = context;
 
-    follower->control->n_followers -= follower->is_counted;
+    follower->control->n_followers -= follower->follows;
+    follower->control->n_limited_followers -= follower->is_limited;
     json_decref(follower->gap);
     free(follower);
 }
@@ -139,14 +140,14 @@ static void find_start(struct follower *follower, const char *since_text, uint64
 
 static void begin(struct control_call *call, bool follows, const char *since_text, uint64_t since)
 {
-    bool is_counted = follows && !control_is_master(call->control, http_peer(call->request)->uid);
+    bool is_limited = follows && !control_is_master(call->control, http_peer(call->request)->uid);
     struct http_stream stream = {.more = more,
                                  .next = next,
                                  .free = leave,
                                  .patience = follows ? FOLLOWER_PATIENCE : READER_PATIENCE};
     struct follower *follower;
 
-    if (is_counted && call->control->n_followers >= FOLLOWERS_MAX) {
+    if (is_limited && call->control->n_limited_followers >= FOLLOWERS_MAX) {
         http_problem(call->request, 503, NULL, "there are too many followers");
         return;
     }
@@ -156,10 +157,11 @@ static void begin(struct control_call *call, bool follows, const char *since_tex
     follower->control = call->control;
     follower->follows = follows;
     follower->end = notices_next(call->control->options.notices);
-    follower->is_counted = is_counted;
+    follower->is_limited = is_limited;
     follower->heartbeat = moment_after(call->now, HEARTBEAT);
     find_start(follower, since_text, since, call->now);
-    call->control->n_followers += is_counted;
+    call->control->n_followers += follows;
+    call->control->n_limited_followers += is_limited;
     stream.context = follower;
     http_answer_stream(call->request, "application/x-ndjson", &stream);
 }

@@ -294,15 +294,15 @@ static int plan(struct subject *subject)
     return 0;
 }
 
-static const char *action_of(const struct policy_rule *rule)
+static const char *action_of(const struct subject *subject)
 {
+    const struct policy_rule *rule = subject->decision.rule;
+
     if (!rule)
         return "untouched";
     if (rule->ignore)
         return "ignore";
-    if (rule->mode == POLICY_APPLY && !policy_rule_has_plan(rule))
-        return "none";
-    return policy_mode_name(rule->mode);
+    return subject->plan.n_steps == 0 ? "none" : policy_mode_name(rule->mode);
 }
 
 static const char *picture_name(enum picture picture)
@@ -359,7 +359,7 @@ static void answer(struct subject *subject, struct control_call *call)
     view_put(&view, "pid", subject->pid != 0 ? json_integer(subject->pid) : json_null());
     view_put(&view, "id", runtime ? view_short_cookie(&runtime->cookie) : json_null());
     view_put(&view, "rule", view_text(decision->rule ? decision->rule->name : NULL));
-    view_put(&view, "action", json_string(action_of(decision->rule)));
+    view_put(&view, "action", json_string(action_of(subject)));
     view_put(&view, "by_unknown", json_boolean(decision->by_unknown));
     view_put(&view, "trace", view_trace(policy, decision, &subject->attributes));
     view_put(&view, "attributes", view_attributes(&subject->attributes));

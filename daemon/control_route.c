@@ -142,6 +142,7 @@ void control_tell(struct control_call *call, const struct runtime *runtime, cons
     };
     struct notice *notice;
 
+    call->was_told = true;
     if (runtime) {
         content.has_runtime = true;
         content.cookie = runtime->cookie;
@@ -218,8 +219,11 @@ void control_handle(void *context, struct http_request *request)
     struct control_call call = {.control = control, .request = request, .now = clock_now()};
     char id[ID_MAX + 1];
 
-    if (judge(&call, id))
-        call.route->answer(&call);
+    if (!judge(&call, id))
+        return;
+    call.route->answer(&call);
+    if (call.route->what && !call.was_told)
+        control_tell(&call, NULL, "refused", "the request is wrong, or there is no such runtime");
 }
 
 /* What calls have in common. */
@@ -283,8 +287,9 @@ bool control_read_body(struct control_call *call, const char *const *keys, size_
     size_t length;
     const char *text = http_body(call->request, &length), *key;
     json_error_t error;
-    json_t *body =
-        length > 0 ? json_loadb(text, length, JSON_REJECT_DUPLICATES, &error) : json_object();
+    json_t *body = length > 0
+                       ? json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error)
+                       : json_object();
     const json_t *value;
 
     if (!body) {

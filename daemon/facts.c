@@ -5,16 +5,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
 #include "daemon/handle.h"
+#include "daemon/path.h"
 #include "lib/bytes.h"
 #include "lib/facts.h"
 #include "lib/procfs.h"
@@ -22,7 +21,7 @@
 enum {
     NAME_SIZE = 64, /* of "/proc/PID/task/TID/comm" and the like */
     CHUNK_SIZE = 32 * 1024,
-    NODES_MAX = 64, /* components of a path; no sane one has more */
+    NODES_MAX = 128, /* on the way to a file; no sane one has more */
 };
 
 static void proc_name(char name[static NAME_SIZE], int32_t pid, const char *file)
@@ -187,104 +186,70 @@ static void read_freezer(struct facts *facts, int32_t pid)
     free(cgroup.data);
 }
 
-static int open_in_root(int root, const char *path)
+static bool add_node(void *context, const struct stat *status)
 {
-    struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-    };
+    struct facts_file *file = context;
 
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-}
-
-static bool add_node(struct facts_file *file, int fd)
-{
-    struct stat status;
-
-    if (fstat(fd, &status) != 0) {
-        file->error = errno;
+    if (file->n_nodes == NODES_MAX)
         return false;
-    }
-    file->nodes[file->n_nodes++] =
-        (struct facts_node){.mode = status.st_mode, .owner = status.st_uid, .group = status.st_gid};
-    file->device = status.st_dev;
-    file->inode = status.st_ino;
+    file->nodes[file->n_nodes++] = (struct facts_node){.mode = status->st_mode,
+                                                       .owner = status->st_uid,
+                                                       .group = status->st_gid};
+    file->device = status->st_dev;
+    file->inode = status->st_ino;
     return true;
 }
 
-/* One component further down `path`, links followed as the process would; false at the end. */
-static bool look_at_component(struct facts_file *file, int start, const char *path)
+/* Looks at everything on the way and at the file itself, without opening it. */
+static void look_at_file(struct facts_file *file, int root, int cwd)
 {
-    int fd = open_in_root(start, path);
-    bool is_added;
-
-    if (fd < 0) {
-        file->error = errno;
-        return false;
-    }
-    is_added = add_node(file, fd);
-    close(fd);
-    return is_added;
-}
-
-/*
- * Looks at every folder on the way and at the file itself, without opening it.
- * `start` is the root of the process, or its working folder for a relative
- * path, which then is not left.
- */
-static void look_at_file(struct facts_file *file, int start)
-{
-    const char *at = file->path;
-    char *prefix = strdup(file->path);
+    struct path_walk walk = {
+        .root = root,
+        .start = cwd,
+        .bound = PATH_IN_ROOT,
+        .step = add_node,
+        .context = file,
+    };
+    int fd;
 
     file->nodes = calloc(NODES_MAX, sizeof *file->nodes);
-    if (!prefix || !file->nodes) {
+    if (!file->nodes) {
         file->error = ENOMEM;
-        free(prefix);
         return;
     }
-    file->error = 0;
-    if (!add_node(file, start))
-        at = "";
-    while (*at != '\0') {
-        size_t length;
+    fd = path_follow(&walk, file->path);
+    file->error = fd >= 0 ? 0 : fd == -ECANCELED ? ENAMETOOLONG : -fd;
+    if (fd >= 0)
+        close(fd);
+}
 
-        at += strspn(at, "/");
-        at += strcspn(at, "/");
-        length = (size_t)(at - file->path);
-        memcpy(prefix, file->path, length);
-        prefix[length] = '\0';
-        if (file->n_nodes == NODES_MAX)
-            file->error = ENAMETOOLONG;
-        if (file->error != 0 || !look_at_component(file, start, prefix))
-            break;
-        at += strspn(at, "/");
-    }
-    free(prefix);
+static int open_start(int32_t pid, const char *link)
+{
+    char name[NAME_SIZE];
+
+    proc_name(name, pid, link);
+    return open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
 }
 
 static void look_at_files(struct facts *facts, const struct action_question *question)
 {
-    char name[NAME_SIZE];
-    int root, cwd;
+    int root = open_start(question->pid, "root"), cwd = -1;
 
-    proc_name(name, question->pid, "root");
-    root = open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
-    proc_name(name, question->pid, "cwd");
-    cwd = open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
     facts->files = calloc(question->n_files, sizeof *facts->files);
     for (size_t i = 0; facts->files && i < question->n_files; i++) {
         struct facts_file *file = &facts->files[facts->n_files];
-        int start = question->files[i][0] == '/' ? root : cwd;
+        bool is_relative = question->files[i][0] != '/';
 
         file->path = strdup(question->files[i]);
         if (!file->path)
             break;
         facts->n_files++;
-        if (start < 0)
+        if (is_relative && cwd < 0)
+            cwd = open_start(question->pid, "cwd");
+        if (root < 0 || (is_relative && cwd < 0))
             file->error = EACCES;
         else
-            look_at_file(file, start);
+            look_at_file(file, root, cwd);
     }
     if (root >= 0)
         close(root);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 enum { LINE_MAX_SIZE = 4096 };
 
 static bool writes_levels;
+static bool is_socket;
 static unsigned long n_lost;
 
 /* $JOURNAL_STREAM names the device and inode of what systemd connected; a redirection since then
@@ -22,19 +24,23 @@ void log_open(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long device, inode;
-    struct stat status;
+    struct stat status = {0};
 
+    is_socket = fstat(STDERR_FILENO, &status) == 0 && S_ISSOCK(status.st_mode);
     writes_levels = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
-                    fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device &&
-                    status.st_ino == inode;
+                    status.st_dev == device && status.st_ino == inode;
 }
 
 /* A reader that is stuck must not stop us: then the line is lost, and counted. */
-static bool can_write(void)
+static ssize_t write_line(const char *line, size_t length)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT);
+    if (is_socket)
+        return send(STDERR_FILENO, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT))
+        return -1;
+    return write(STDERR_FILENO, line, length);
 }
 
 static size_t begin_line(char *line, size_t size, enum log_level level)
@@ -62,7 +68,7 @@ void log_write(enum log_level level, const char *format, ...)
         return;
     length += (size_t)n < sizeof line - length - 1 ? (size_t)n : sizeof line - length - 2;
     line[length++] = '\n';
-    if (can_write() && write(STDERR_FILENO, line, length) == (ssize_t)length)
+    if (write_line(line, length) == (ssize_t)length)
         n_lost = 0;
     else
         n_lost++;

@@ -3,13 +3,22 @@
 #include "daemon/loop.h"
 
 #include <event2/event.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
-#include "daemon/clock.h"
-
+/*
+ * libevent's own timers are either a millisecond coarse or set anew in every
+ * turn. Nearly every deadline here is met by an answer long before, so one timer
+ * is set only for a moment before the one it is set for; that it then goes off
+ * for nothing costs one turn.
+ */
 struct loop {
     struct event_base *base;
-    struct event *timer;
+    int timer;
+    struct event *timer_event;
+    struct moment timer_end; /* when it goes off */
     unsigned long n_calls;
 };
 
@@ -30,9 +39,22 @@ struct loop_signal {
 /* The timer only ends the wait; what is due is the caller's to know. */
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-    (void)fd;
+    struct loop *loop = context;
+    uint64_t n_times;
+
     (void)what;
-    (void)context;
+    if (read(fd, &n_times, sizeof n_times) == sizeof n_times)
+        loop->timer_end = MOMENT_NEVER;
+}
+
+static bool open_timer(struct loop *loop)
+{
+    loop->timer_end = MOMENT_NEVER;
+    loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (loop->timer < 0)
+        return false;
+    loop->timer_event = event_new(loop->base, loop->timer, EV_READ | EV_PERSIST, on_timer, loop);
+    return loop->timer_event && event_add(loop->timer_event, NULL) == 0;
 }
 
 struct loop *loop_new(void)
@@ -40,17 +62,15 @@ struct loop *loop_new(void)
     struct loop *loop = calloc(1, sizeof *loop);
     struct event_config *config = event_config_new();
 
+    if (loop)
+        loop->timer = -1;
     if (loop && config) {
-        /* Deadlines are to the millisecond, and the clock is cheap. */
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-        event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
         loop->base = event_base_new_with_config(config);
     }
     if (config)
         event_config_free(config);
-    if (loop && loop->base)
-        loop->timer = evtimer_new(loop->base, on_timer, NULL);
-    if (loop && loop->timer)
+    if (loop && loop->base && open_timer(loop))
         return loop;
     return loop_free(loop);
 }
@@ -59,8 +79,10 @@ struct loop *loop_free(struct loop *loop)
 {
     if (!loop)
         return NULL;
-    if (loop->timer)
-        event_free(loop->timer);
+    if (loop->timer_event)
+        event_free(loop->timer_event);
+    if (loop->timer >= 0)
+        close(loop->timer);
     if (loop->base)
         event_base_free(loop->base);
     free(loop);
@@ -149,20 +171,23 @@ struct loop_signal *loop_signal_free(struct loop_signal *signal)
     return NULL;
 }
 
+static void set_timer(struct loop *loop, struct moment end)
+{
+    /* All zero would turn it off. */
+    int64_t us = end.us > 0 ? end.us : 1;
+    struct itimerspec setting = {
+        .it_value = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000},
+    };
+
+    if (timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &setting, NULL) == 0)
+        loop->timer_end = end;
+}
+
 void loop_wait(struct loop *loop, struct moment deadline)
 {
-    if (!moment_is_never(deadline)) {
-        struct span left = moment_between(clock_now(), deadline);
-        struct timeval wait = {0};
-
-        if (left.us > 0) {
-            wait.tv_sec = (time_t)(left.us / 1000000);
-            wait.tv_usec = (suseconds_t)(left.us % 1000000);
-        }
-        event_add(loop->timer, &wait);
-    }
+    if (moment_is_before(deadline, loop->timer_end))
+        set_timer(loop, deadline);
     event_base_loop(loop->base, EVLOOP_ONCE);
-    event_del(loop->timer);
 }
 
 bool loop_poll(struct loop *loop)
@@ -175,5 +200,5 @@ bool loop_poll(struct loop *loop)
 
 void loop_wake(struct loop *loop)
 {
-    event_active(loop->timer, EV_TIMEOUT, 0);
+    event_active(loop->timer_event, EV_READ, 0);
 }

@@ -39,7 +39,8 @@ static const char usage[] =
     "                  sockets and state under $XDG_RUNTIME_DIR/diagport\n"
     "  --check         say what is wrong with the policy; exit status 0 or 1\n"
     "  --print         write the policy in its canonical form\n"
-    "  --version       say which version this is\n";
+    "  --version       say which version this is\n"
+    "  --help          say this\n";
 
 struct arguments {
     enum mode mode;

@@ -87,8 +87,10 @@ static void put_holds(struct bytes *out, const struct broker_counters *counters)
     bytes_put_string(out, "# UNIT diagport_hold_seconds seconds\n");
     for (size_t i = 0; i < BROKER_HOLD_BUCKETS - 1; i++) {
         n += counters->hold_buckets[i];
-        bytes_put_format(out, "diagport_hold_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
-                         (double)broker_hold_bounds[i] / 1e6, n);
+        /* Bounds are floating numbers to those who read them, whole ones too. */
+        bytes_put_format(out, "diagport_hold_seconds_bucket{le=\"%g%s\"} %" PRIu64 "\n",
+                         (double)broker_hold_bounds[i] / 1e6,
+                         broker_hold_bounds[i] % 1000000 == 0 ? ".0" : "", n);
     }
     bytes_put_format(out, "diagport_hold_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n",
                      counters->n_holds);

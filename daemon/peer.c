@@ -85,8 +85,14 @@ void peer_open(struct peer_owner *owner, int fd, uint32_t listener)
         on_ready(peer);
 }
 
-/* Reads once and reports what was there; true when there may be more. */
-static bool read_once(struct peer *peer)
+enum reading {
+    READ_NOTHING, /* nothing there, or the end */
+    READ_SOME,    /* less than asked for: nothing more was there just now, except maybe the end */
+    READ_FULL,
+};
+
+/* Reads once and reports what was there. */
+static enum reading read_once(struct peer *peer)
 {
     static uint8_t buffer[READ_SIZE];
     ssize_t length;
@@ -95,12 +101,13 @@ static bool read_once(struct peer *peer)
         length = recv(peer->fd, buffer, sizeof buffer, MSG_DONTWAIT);
     while (length < 0 && errno == EINTR);
     if (length < 0 && errno == EAGAIN)
-        return false;
-    if (length <= 0)
+        return READ_NOTHING;
+    if (length <= 0) {
         broker_connection_ended(peer->connection, clock_now());
-    else
-        broker_connection_bytes(peer->connection, buffer, (size_t)length, clock_now());
-    return length > 0;
+        return READ_NOTHING;
+    }
+    broker_connection_bytes(peer->connection, buffer, (size_t)length, clock_now());
+    return length == sizeof buffer ? READ_FULL : READ_SOME;
 }
 
 static void on_ready(void *context)
@@ -111,7 +118,7 @@ static void on_ready(void *context)
 
     owner->reading = peer;
     for (int i = 0; i < READS_PER_TURN && has_more && owner->reading == peer; i++) {
-        has_more = read_once(peer);
+        has_more = read_once(peer) == READ_FULL;
         owner->settle(owner->context);
     }
     owner->reading = NULL;
@@ -140,7 +147,7 @@ bool peer_read_asked(struct peer_owner *owner)
     if (!peer)
         return false;
     /* After its end it is closed, and with that out of the list. */
-    if (!read_once(peer))
+    if (read_once(peer) == READ_NOTHING)
         forget_asked(peer);
     return true;
 }

@@ -78,9 +78,7 @@ json_t *view_text(const char *text)
 
 json_t *view_escaped(const char *text)
 {
-    json_t *value = json_string(text);
-
-    return value ? value : view_text(text);
+    return text_is_utf8(text, strlen(text)) ? json_string(text) : view_text(text);
 }
 
 json_t *view_cookie(const struct guid *cookie)

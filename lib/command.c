@@ -3,6 +3,7 @@
 #include "lib/command.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "lib/bytes.h"
@@ -36,6 +37,15 @@ static const char *deadly_environment(const struct command_target *target, bool 
     return deadly_unless_held(target);
 }
 
+/* SIGSEGV on NativeAOT 8.0.31 and 10.0.12 when a value is not UTF-8. */
+static const char *deadly_question(const struct command_target *target, bool removes)
+{
+    (void)removes;
+    if (target->kind != RUNTIME_KIND_CORECLR)
+        return "can kill a NativeAOT program, and this one is not known to be CoreCLR";
+    return NULL;
+}
+
 static const char *deadly_startup_profiler(const struct command_target *target, bool removes)
 {
     (void)removes;
@@ -51,7 +61,8 @@ static const char *deadly_startup_hook(const struct command_target *target, bool
     return deadly_unless_held(target);
 }
 
-/* SIGSEGV of a suspended 8.0.0, 8.0.34 and 9.0.23; 10.0.15 and 11.0.0 do it well. */
+/* SIGSEGV of a suspended 8.0.0, 8.0.34 and 9.0.23; 10.0.15 and 11.0.0 do it well, and all of them
+ * DisablePerfMap. */
 static const char *deadly_perf_map(const struct command_target *target, bool removes)
 {
     (void)removes;
@@ -81,11 +92,11 @@ static const struct command table[COMMAND_COUNT] = {
     ROW(STARTUP_PROFILER,     "StartupProfiler",        SET_PROFILER,   0x02, 6,  ONCE,       STAYS,           STATUS,       deadly_startup_profiler),
     ROW(PROCESS_INFO,         "ProcessInfo",            SET_PROCESS,    0x00, 5,  REPEATABLE, NOTHING_TO_UNDO, PROCESS_INFO, NULL),
     ROW(RESUME,               "ResumeRuntime",          SET_PROCESS,    0x01, 5,  REPEATABLE, NOTHING_TO_UNDO, STATUS,       NULL),
-    ROW(PROCESS_ENVIRONMENT,  "ProcessEnvironment",     SET_PROCESS,    0x02, 5,  REPEATABLE, NOTHING_TO_UNDO, ENVIRONMENT,  NULL),
+    ROW(PROCESS_ENVIRONMENT,  "ProcessEnvironment",     SET_PROCESS,    0x02, 5,  REPEATABLE, NOTHING_TO_UNDO, ENVIRONMENT,  deadly_question),
     ROW(SET_ENVIRONMENT,      "SetEnvironmentVariable", SET_PROCESS,    0x03, 6,  REPEATABLE, UNDONE_BY_VALUE, STATUS,       deadly_environment),
     ROW(PROCESS_INFO_2,       "ProcessInfo2",           SET_PROCESS,    0x04, 6,  REPEATABLE, NOTHING_TO_UNDO, PROCESS_INFO, NULL),
     ROW(ENABLE_PERF_MAP,      "EnablePerfMap",          SET_PROCESS,    0x05, 8,  REPEATABLE, UNDONE_BY_OTHER, STATUS,       deadly_perf_map),
-    ROW(DISABLE_PERF_MAP,     "DisablePerfMap",         SET_PROCESS,    0x06, 8,  REPEATABLE, NOTHING_TO_UNDO, STATUS,       deadly_perf_map),
+    ROW(DISABLE_PERF_MAP,     "DisablePerfMap",         SET_PROCESS,    0x06, 8,  REPEATABLE, NOTHING_TO_UNDO, STATUS,       NULL),
     ROW(APPLY_STARTUP_HOOK,   "ApplyStartupHook",       SET_PROCESS,    0x07, 8,  ONCE,       STAYS,           STATUS,       deadly_startup_hook),
     ROW(PROCESS_INFO_3,       "ProcessInfo3",           SET_PROCESS,    0x08, 8,  REPEATABLE, NOTHING_TO_UNDO, PROCESS_INFO, NULL),
 /* clang-format on */
@@ -233,6 +244,8 @@ int command_write_collect_tracing(struct bytes *message, enum command_id id,
                                   const struct command_session *session)
 {
     assert(id >= COMMAND_COLLECT_TRACING && id <= COMMAND_COLLECT_TRACING_6);
+    if (session->buffer_mb == 0 || session->n_providers > COMMAND_PROVIDERS_MAX)
+        return -EINVAL;
     begin(message, id);
     if (id >= COMMAND_COLLECT_TRACING_5)
         bytes_put_u32(message, SESSION_STREAMS);

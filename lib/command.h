@@ -160,17 +160,23 @@ struct command_provider {
     const char *arguments; /* NULL for none */
 };
 
+enum { COMMAND_PROVIDERS_MAX = 1000 };
+
 struct command_session {
-    uint32_t buffer_mb;
+    uint32_t buffer_mb;        /* not 0 */
     bool rundown;              /* CollectTracing 2 and 3 */
     uint64_t rundown_keywords; /* CollectTracing 4 and later */
     bool stacks;               /* CollectTracing 3 and later */
     bool block_when_full;      /* CollectTracing 6 */
     const struct command_provider *providers;
-    size_t n_providers;
+    size_t n_providers; /* up to COMMAND_PROVIDERS_MAX */
 };
 
-/* A session in nettrace format. `id` is one of the six CollectTracing commands; what its form of
- * the command cannot say is left out. */
+/*
+ * A session in nettrace format. `id` is one of the six CollectTracing commands;
+ * what its form of the command cannot say is left out. -EINVAL without a buffer
+ * or with too many providers: CollectTracing2 with either kills 8.0.34 and
+ * 9.0.23, and 10.0.15 and 11.0.0 refuse it (measured).
+ */
 int command_write_collect_tracing(struct bytes *message, enum command_id id,
                                   const struct command_session *session) MUST_CHECK;

@@ -66,8 +66,8 @@ struct facts_file {
     int error; /* errno of the look-up, 0 when something is there */
     uint64_t device;
     uint64_t inode;
-    /* The folders on the way, the root first, then what the path leads to, links followed. When
-     * the look-up failed, the folders up to there. */
+    /* Every folder on the way, those that links lead through among them, then what the path leads
+     * to. When the look-up failed, the folders up to there. */
     struct facts_node *nodes;
     size_t n_nodes;
 };

@@ -33,7 +33,8 @@ enum picture picture_of(const struct facts *facts, int32_t pid)
         else
             n_other++;
     }
-    if (facts->n_threads <= FACTS_THREADS_MAX && n_main == 1 && n_event_pipe == 1 &&
+    /* A session of a suspended 11.0.0 has a second ".NET EventPipe" (measured). */
+    if (facts->n_threads <= FACTS_THREADS_MAX && n_main == 1 && n_event_pipe >= 1 &&
         n_synch_manager <= 1 && n_other == 0)
         return PICTURE_SUSPENDED;
     return PICTURE_UNKNOWN;

@@ -105,7 +105,7 @@ struct policy_rule {
 struct policy_listen {
     char *name;
     char *path;
-    bool has_mode;
+    bool has_mode; /* it is written; else it is the default */
     uint32_t mode;
     char *owner; /* name or number; NULL: left alone */
     char *group;

@@ -55,11 +55,11 @@ static const struct policy_key table[KEY_COUNT] = {
     /* Sockets */
     KEY(LISTEN_NAME, "name", IN(LISTEN), TEXT, PLAIN(NULL, "0.1", "its name; a socket that systemd passes under it is adopted")),
     KEY(LISTEN_PATH, "path", IN(LISTEN), PATH, PLAIN(NULL, "0.1", "where it is")),
-    KEY(LISTEN_MODE, "mode", IN(LISTEN), FILE_MODE, PLAIN(NULL, "0.1", "permissions of the socket file")),
+    KEY(LISTEN_MODE, "mode", IN(LISTEN), FILE_MODE, PLAIN("0666", "0.1", "permissions of the socket file")),
     KEY(LISTEN_OWNER, "owner", IN(LISTEN), TEXT, PLAIN(NULL, "0.1", "owner of the socket file, a name or number")),
     KEY(LISTEN_GROUP, "group", IN(LISTEN), TEXT, PLAIN(NULL, "0.1", "group of the socket file, a name or number")),
     KEY(CONTROL_PATH, "path", IN(CONTROL), PATH, PLAIN(NULL, "0.1", "where it is")),
-    KEY(CONTROL_MODE, "mode", IN(CONTROL), FILE_MODE, PLAIN(NULL, "0.1", "permissions of the socket file")),
+    KEY(CONTROL_MODE, "mode", IN(CONTROL), FILE_MODE, PLAIN("0666", "0.1", "permissions of the socket file")),
     KEY(CONTROL_OWNER, "owner", IN(CONTROL), TEXT, PLAIN(NULL, "0.1", "owner of the socket file, a name or number")),
     KEY(CONTROL_GROUP, "group", IN(CONTROL), TEXT, PLAIN(NULL, "0.1", "group of the socket file, a name or number")),
     KEY(READ, "read", IN(CONTROL), MAPPING, INNER(RIGHT, "0.1", "who may look, besides root")),
@@ -216,8 +216,12 @@ bool policy_key_read_span(const char *text, int64_t *ret_us)
     if (!text_number(text, n_digits, INT64_MAX, &number))
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
-        if (strcmp(text + n_digits, units[i].name) == 0)
-            return !__builtin_mul_overflow((int64_t)number, units[i].us, ret_us);
+        if (strcmp(text + n_digits, units[i].name) != 0)
+            continue;
+        if (number > (uint64_t)(INT64_MAX / units[i].us))
+            return false;
+        *ret_us = (int64_t)number * units[i].us;
+        return true;
     }
     return false;
 }

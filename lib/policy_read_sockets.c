@@ -13,7 +13,10 @@
 
 enum {
     SOCKET_PATH_MAX = 107, /* bytes: sun_path with its NUL has 108 */
-    SOCKET_NAME_MAX = 64,  /* bytes */
+    /* As systemd has it: a runtime may run as anybody, and who may do what with the control socket
+     * is asked of the kernel for each request. */
+    SOCKET_MODE = 0666,
+    SOCKET_NAME_MAX = 64, /* bytes */
     OWNER_MAX = 255,
 };
 
@@ -91,7 +94,7 @@ static void read_listen(struct reader *reader, const struct yaml_node *node,
 {
     static const struct socket_keys keys = {KEY_LISTEN_PATH, KEY_LISTEN_MODE, KEY_LISTEN_OWNER,
                                             KEY_LISTEN_GROUP};
-    struct socket_values socket = {.path = NULL};
+    struct socket_values socket = {.mode = SOCKET_MODE};
     const struct yaml_node *name;
     struct reader_view view;
 
@@ -218,7 +221,7 @@ void policy_read_control(struct reader *reader, const struct yaml_node *node)
     static const struct socket_keys keys = {KEY_CONTROL_PATH, KEY_CONTROL_MODE, KEY_CONTROL_OWNER,
                                             KEY_CONTROL_GROUP};
     struct policy_control *control = &reader->policy->control;
-    struct socket_values socket = {.path = NULL};
+    struct socket_values socket = {.mode = SOCKET_MODE};
     struct reader_view view;
 
     control->place = reader_place(reader, node);

@@ -114,8 +114,10 @@ enum {
     RUNTIME_CONNECTIONS_MAX = 32,
     /* Bytes of arguments that are kept for showing them. */
     RUNTIME_ARGUMENTS_MAX = 4096,
-    RUNTIME_NO_SLOT = UINT32_MAX,
 };
+
+/* The place in the state file of a runtime that has none. */
+#define RUNTIME_NO_SLOT UINT32_MAX
 
 struct runtime_port {
     uint32_t listener;

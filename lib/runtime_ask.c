@@ -33,9 +33,13 @@ static enum command_id ask_command(enum runtime_ask ask)
     return COMMAND_PROCESS_INFO;
 }
 
+/* Values that the kernel did not tell; where the question could do harm, they stay unknown. */
 static enum runtime_ask environment_or_nothing(const struct runtime *runtime)
 {
-    return plan_needs_old_values(&runtime->plan) ? ASK_ENVIRONMENT : ASK_NOTHING;
+    if (!plan_needs_old_values(&runtime->plan) ||
+        command_deadly(COMMAND_PROCESS_ENVIRONMENT, &runtime->target, false))
+        return ASK_NOTHING;
+    return ASK_ENVIRONMENT;
 }
 
 static void next(struct runtime *runtime, enum runtime_ask ask, struct moment now)

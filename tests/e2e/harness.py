@@ -23,6 +23,9 @@ import time
 import pytest
 from lines import TIMEOUT, Lines
 
+# What the daemon is run under: valgrind, say.
+UNDER = os.environ.get("DIAGPORT_UNDER", "").split()
+
 BUILD = pathlib.Path(os.environ.get("DIAGPORT_BUILD", "build/gcc")).resolve()
 
 #: What a sanitizer says when it found something.
@@ -122,7 +125,7 @@ class Daemon:
         self.state = pathlib.Path(state or folder / "state")
         self.program = str(BUILD / "diagportd") if user is None else folder.program(BUILD / "diagportd")
         self.arguments = arguments
-        self.prefix = list(prefix)
+        self.prefix = [*UNDER, *prefix]
         self.user = user
         self.environment = environment or {}
         self.passed = passed or {}

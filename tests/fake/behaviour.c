@@ -59,7 +59,7 @@ static const struct row rows[] = {
     KEEP(ROW_COOKIE, "cookie", "GUID", cookie, "instead of a random one"),
     KEEP(ROW_NUMBER, "new-cookie-per-connection", "N", cookies, "N cookies in turn, one for each connection"),
     KEEP(ROW_NUMBER, "claim-pid", "N", claim_pid, "advertise this pid"),
-    KEEP(ROW_TEXT,   "entry", "NAME", entry, "entry assembly (the first argument's name, or the program's)"),
+    KEEP(ROW_TEXT,   "entry", "NAME", entry, "entry assembly (from the first argument, or the program)"),
     KEEP(ROW_TEXT,   "rid", "RID", rid, "portable RID (linux-x64 or what was compiled)"),
 
     TITLE("Its ports"),
@@ -69,23 +69,23 @@ static const struct row rows[] = {
 
     TITLE("How it starts"),
     KEEP(ROW_NUMBER, "wait-fd", "FD", wait_fd, "first wait for the end of this inherited descriptor"),
-    KEEP(ROW_NUMBER, "profiler-race", "MS", profiler_race, "connect, and MS later begin to pause: StartupProfiler is refused until then"),
+    KEEP(ROW_NUMBER, "profiler-race", "MS", profiler_race, "connect, and begin to pause only MS later"),
     KEEP(ROW_NUMBER, "start-delay", "MS", start_delay, "from Resume to the start of managed code (2)"),
     KEEP(ROW_NUMBER, "message-after", "MS", message_after, "when the pause is told on standard output (5000)"),
     KEEP(ROW_CHOICE, "picture", "honest|suspended|running|bare", picture, "thread names: true, always one picture, or none"),
-    KEEP(ROW_CHOICE, "hooks", "checked|unchecked|off", hooks, "look at hook files, believe in them, or say OK and run none"),
+    KEEP(ROW_CHOICE, "hooks", "checked|unchecked|off", hooks, "look at the files, believe in them, run none"),
     KEEP(ROW_CHOICE, "profilers", "checked|unchecked", profilers, "the same for profilers"),
 
     TITLE("What it answers"),
-    KEEP(ROW_NUMBER, "env-bytes", "N", environment_bytes, "fill the environment until its continuation has N bytes"),
-    KEEP(ROW_NUMBER, "info-payload", "N", info_payload, "fill ProcessInfo until its payload has N bytes (65515 is the most)"),
+    KEEP(ROW_NUMBER, "env-bytes", "N", environment_bytes, "fill the environment to N bytes on the wire"),
+    KEEP(ROW_NUMBER, "info-payload", "N", info_payload, "fill ProcessInfo to a payload of N bytes (65515 at most)"),
     KEEP(ROW_NUMBER, "rundown-bytes", "N", rundown_bytes, "what stopping a session with rundown writes (200000)"),
 
     TITLE("What it does once it runs"),
     KEEP(ROW_TEXT,   "report", "PATH", report, "append the report lines here, each in one write"),
     KEEP(ROW_CHOICE, "run-for", "exit|stdin|signal", run_for, "end at once, at the end of standard input, or at SIGTERM"),
     KEEP(ROW_NUMBER, "exit-status", "N", exit_status, "end with this status"),
-    KEEP(ROW_CHOICE, "child", "none|managed|native", child, "start itself once more, with the variables that such a child sees"),
+    KEEP(ROW_CHOICE, "child", "none|managed|native", child, "start itself once more, with such a child's variables"),
 
     TITLE("Before a command is read"),
     COMMAND("unread", UNREAD, MAYBE, "KIND[:MS]", "the server thread is busy elsewhere for MS, or for ever"),
@@ -107,13 +107,13 @@ static const struct row rows[] = {
     COMMAND("half-reply", HALF_REPLY, MAYBE, "KIND[:N]", "send N bytes of it (half) and nothing more; socket open"),
     COMMAND("slow-reply", SLOW_REPLY, NUMBER, "KIND:MS", "pause after each of its bytes"),
     COMMAND("extra-bytes", EXTRA_BYTES, NUMBER, "KIND:N", "N bytes too many behind the reply"),
-    COMMAND("queue-next", QUEUE_NEXT, MAYBE, "KIND[:PID]", "reply, close and next advertise while the tool (or PID) is stopped"),
+    COMMAND("queue-next", QUEUE_NEXT, MAYBE, "KIND[:PID]", "reply, close, advertise while the tool (PID) is stopped"),
 
     TITLE("After the reply"),
     COMMAND("leave-open", LEAVE_OPEN, NONE, "KIND", "do not close"),
     COMMAND("stop-after-reply", STOP_AFTER_REPLY, NONE, "KIND", "SIGSTOP itself"),
     COMMAND("die-after-reply", DIE_AFTER_REPLY, MAYBE, "KIND[:SIGNAL]", "die (9)"),
-    COMMAND("exec-after", EXEC_AFTER, NONE, "KIND", "become a new runtime in the same process; KIND may be \"start\""),
+    COMMAND("exec-after", EXEC_AFTER, NONE, "KIND", "become a new runtime, same process; KIND may be \"start\""),
 
     TITLE("On a new connection"),
     CONNECTION("no-advertise", NO_ADVERTISE, NONE, "[@WHICH]", "say nothing"),

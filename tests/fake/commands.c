@@ -145,7 +145,7 @@ static void finish(struct call *call)
 /* StartupProfiler looks at the flag before it looks at its payload. */
 static void run_startup_profiler(struct call *call)
 {
-    char id[GUID_TEXT_SIZE], subject[GUID_TEXT_SIZE + 4096];
+    char id[GUID_TEXT_SIZE];
     struct guid clsid;
     char *path;
 
@@ -156,9 +156,8 @@ static void run_startup_profiler(struct call *call)
     if (!fields_get_guid(call, "clsid", &clsid) || !fields_get_string(call, "path", &path))
         return;
     guid_format(&clsid, id);
-    snprintf(subject, sizeof subject, "%s %s", id, path ? path : "");
     call->result = profilers_store(call->runtime, &clsid, path);
-    fields_set_subject(call, subject);
+    fields_set_subject(call, id, " ", path);
     free(path);
 }
 

@@ -101,8 +101,14 @@ bool fields_get_string(struct call *call, const char *name, char **ret_text)
     return true;
 }
 
-void fields_set_subject(struct call *call, const char *subject)
+void fields_set_subject(struct call *call, const char *text, const char *between, const char *more)
 {
-    if (call->record && !call->record->subject)
-        call->record->subject = strdup(subject);
+    struct bytes subject;
+
+    if (!call->record || call->record->subject)
+        return;
+    bytes_init(&subject, SIZE_MAX - 1);
+    bytes_put_format(&subject, "%s%s%s", text ? text : "", between, more ? more : "");
+    if (bytes_finish(&subject) == 0)
+        call->record->subject = (char *)bytes_take(&subject);
 }

@@ -16,44 +16,31 @@
 
 #define HRESULT_OUT_OF_MEMORY UINT32_C(0x80070008)
 
-/* Why a hook fails: what a running runtime answers, and what a starting one prints before it dies.
- */
+/* Why a hook fails: what a running runtime answers, and what a starting one prints before it dies,
+ * around the path. */
 struct failure {
     const char *mark;
     uint32_t hresult;
-    const char *text; /* with one %s for the path */
+    const char *before;
+    const char *after;
 };
 
 static const struct failure invalid_name =
     {"", HRESULT_INVALID_ARGUMENT,
-     "System.ArgumentException: The startup hook simple assembly name '%s' is invalid."};
-static const struct failure not_loaded =
-    {"", HRESULT_INVALID_ARGUMENT,
-     "System.ArgumentException: Startup hook assembly '%s' failed to load. See inner exception for "
-     "details."};
+     "System.ArgumentException: The startup hook simple assembly name '", "' is invalid."};
+static const struct failure not_loaded = {"", HRESULT_INVALID_ARGUMENT,
+                                          "System.ArgumentException: Startup hook assembly '",
+                                          "' failed to load. See inner exception for details."};
 static const struct failure marked[] = {
     {"throws", UINT32_C(0x80131604),
      "System.Reflection.TargetInvocationException: Exception has been thrown by the target of an "
-     "invocation. ('%s')"},
+     "invocation. ('",
+     "')"},
     {"no-type", UINT32_C(0x80131522),
-     "System.TypeLoadException: Could not load type 'StartupHook' from assembly '%s'."},
+     "System.TypeLoadException: Could not load type 'StartupHook' from assembly '", "'."},
     {"no-initialize", UINT32_C(0x80131513),
-     "System.MissingMethodException: Method 'StartupHook.Initialize' not found. ('%s')"},
+     "System.MissingMethodException: Method 'StartupHook.Initialize' not found. ('", "')"},
 };
-
-static void free_list(char **list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(list[i]);
-    free(list);
-}
-
-void hooks_deinit(struct hooks *hooks)
-{
-    free_list(hooks->queue, hooks->n_queue);
-    free_list(hooks->ran, hooks->n_ran);
-    *hooks = (struct hooks){0};
-}
 
 static bool insert(char ***list, size_t *n, size_t at, const char *text)
 {
@@ -104,13 +91,7 @@ static const struct failure *run(struct runtime *runtime, const char *path)
 
 static _Noreturn void die_of(const struct failure *failure, const char *path)
 {
-    char text[8192];
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(text, sizeof text, failure->text, path);
-#pragma GCC diagnostic pop
-    fprintf(stderr, "Unhandled exception. %s\n", text);
+    fprintf(stderr, "Unhandled exception. %s%s%s\n", failure->before, path, failure->after);
     runtime_die(SIGABRT, NULL);
 }
 

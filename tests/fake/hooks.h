@@ -19,8 +19,6 @@ struct hooks {
     size_t n_ran;
 };
 
-void hooks_deinit(struct hooks *hooks);
-
 /* ApplyStartupHook before the start: keeps the text and looks at nothing. With the lock held. */
 uint32_t hooks_store(struct runtime *runtime, const char *paths);
 

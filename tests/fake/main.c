@@ -2,8 +2,8 @@
 
 /*
  * fake-runtime: one process that behaves on its diagnostic ports as a .NET
- * runtime does, and on demand worse. This file reads the command line, and
- * ends the program as such a runtime ends; the rest is in the rooms beside it.
+ * runtime does, and on demand worse. This file reads the command line and goes
+ * through the life of the program; the rest is in the rooms beside it.
  */
 
 #include "config.h"

@@ -104,11 +104,6 @@ void nettrace_init(struct nettrace *nettrace)
     put_trace(&nettrace->out);
 }
 
-void nettrace_deinit(struct nettrace *nettrace)
-{
-    bytes_deinit(&nettrace->out);
-}
-
 static void put_block(struct nettrace *nettrace, const char *name, const struct bytes *content)
 {
     struct bytes *out = &nettrace->out;

@@ -32,7 +32,6 @@ struct nettrace {
 
 /* Starts with the 102 bytes that come before any event. */
 void nettrace_init(struct nettrace *nettrace);
-void nettrace_deinit(struct nettrace *nettrace);
 
 void nettrace_put(struct nettrace *nettrace, enum nettrace_event event,
                   const struct bytes *payload);

@@ -5,6 +5,7 @@
 #include "tests/fake/peer.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,8 +60,12 @@ pid_t peer_stop(int fd, const struct fault *fault)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
         return 0;
     pid = fault->has_argument ? (pid_t)fault->argument : peer.pid;
-    if (pid <= 0 || pid == getpid() || kill(pid, SIGSTOP) != 0)
+    if (pid <= 0 || pid == getpid())
         return 0;
+    if (kill(pid, SIGSTOP) != 0) {
+        fprintf(stderr, "fake-runtime: process %d is not stopped: %s\n", (int)pid, strerror(errno));
+        return 0;
+    }
     while (!all_stand(pid))
         link_sleep(1);
     return pid;

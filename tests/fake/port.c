@@ -123,14 +123,6 @@ bool ports_init(struct ports *ports, struct runtime *runtime)
     return !behaviour->default_port || add_default(ports, behaviour->default_port);
 }
 
-void ports_deinit(struct ports *ports)
-{
-    for (size_t i = 0; i < ports->n; i++)
-        free(ports->list[i].path);
-    free(ports->list);
-    *ports = (struct ports){0};
-}
-
 bool ports_any_suspended(const struct ports *ports)
 {
     for (size_t i = 0; i < ports->n; i++) {

@@ -43,7 +43,6 @@ struct ports {
 /* Makes the ports from the environment, and binds the default one. False with a line on standard
  * error. */
 bool ports_init(struct ports *ports, struct runtime *runtime);
-void ports_deinit(struct ports *ports);
 
 bool ports_any_suspended(const struct ports *ports);
 

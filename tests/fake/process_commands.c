@@ -18,14 +18,6 @@
 
 enum { REPLY_OK = 0x00 };
 
-#if defined(__x86_64__)
-#define ARCHITECTURE "x64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "arm64"
-#else
-#define ARCHITECTURE "Unknown"
-#endif
-
 void process_run_resume(struct call *call)
 {
     runtime_resume(call->runtime, call->port);
@@ -77,14 +69,14 @@ static void put_info(struct call *call, struct bytes *out, const char *line)
     wire_put_guid(out, &cookie);
     wire_put_string(out, line);
     wire_put_string(out, "Linux");
-    wire_put_string(out, ARCHITECTURE);
+    wire_put_string(out, FAKE_ARCHITECTURE);
     if (call->id == 0x00)
         return;
     wire_put_string(out, knows_entry ? runtime_entry(runtime, entry, sizeof entry) : "");
     wire_put_string(out, version->text);
     if (call->id == 0x08)
-        wire_put_string(out,
-                        runtime->behaviour->rid ? runtime->behaviour->rid : "linux-" ARCHITECTURE);
+        wire_put_string(out, runtime->behaviour->rid ? runtime->behaviour->rid
+                                                     : "linux-" FAKE_ARCHITECTURE);
 }
 
 /* `line` with as many blanks behind it as bring the payload to that size, less one byte if that is
@@ -151,7 +143,6 @@ static void die_if_setenv_does(const struct version *version, const char *name, 
 void process_run_set_environment(struct call *call)
 {
     struct runtime *runtime = call->runtime;
-    char subject[512];
     char *name, *value;
 
     if (!fields_get_string(call, "name", &name))
@@ -164,8 +155,7 @@ void process_run_set_environment(struct call *call)
     call->result = variables_set(&runtime->variables, name, value);
     if (runtime->version->kind == KIND_MONO && call->result != HRESULT_OK)
         call->result = HRESULT_FAIL;
-    snprintf(subject, sizeof subject, "%s=%s", name ? name : "", value ? value : "");
-    fields_set_subject(call, subject);
+    fields_set_subject(call, name, "=", value);
     free(name);
     free(value);
 }
@@ -211,6 +201,6 @@ void process_run_startup_hook(struct call *call)
     else
         call->result = hooks_store(runtime, paths);
     if (paths)
-        fields_set_subject(call, paths);
+        fields_set_subject(call, paths, "", NULL);
     free(paths);
 }

@@ -35,15 +35,6 @@ enum message {
     MESSAGE_ATTACH = 0x2512,
 };
 
-void profilers_deinit(struct profilers *profilers)
-{
-    for (size_t i = 0; i < profilers->n_stored; i++)
-        free(profilers->stored[i].path);
-    free(profilers->stored);
-    free(profilers->loaded);
-    *profilers = (struct profilers){0};
-}
-
 uint32_t profilers_store(struct runtime *runtime, const struct guid *clsid, const char *path)
 {
     struct profilers *profilers = &runtime->profilers;

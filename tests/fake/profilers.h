@@ -28,8 +28,6 @@ struct profilers {
     char *loaded; /* JSON objects with commas between them, in the order of loading */
 };
 
-void profilers_deinit(struct profilers *profilers);
-
 /* StartupProfiler: stores it and looks at nothing. */
 uint32_t profilers_store(struct runtime *runtime, const struct guid *clsid, const char *path);
 

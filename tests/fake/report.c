@@ -17,17 +17,6 @@
 #include "tests/fake/runtime.h"
 #include "tests/fake/utf8.h"
 
-void report_deinit(struct report *report)
-{
-    for (size_t i = 0; i < report->n; i++) {
-        bytes_deinit(&report->list[i]->arguments);
-        free(report->list[i]->subject);
-        free(report->list[i]);
-    }
-    free(report->list);
-    *report = (struct report){0};
-}
-
 struct report_command *report_command(struct runtime *runtime, const struct port *port, uint8_t set,
                                       uint8_t id)
 {

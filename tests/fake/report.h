@@ -37,8 +37,6 @@ struct report {
     size_t n_told_hooks; /* likewise, of the hooks that ran */
 };
 
-void report_deinit(struct report *report);
-
 /* Notes a command that was read; NULL when memory is out. */
 struct report_command *report_command(struct runtime *runtime, const struct port *port, uint8_t set,
                                       uint8_t id);

@@ -72,16 +72,6 @@ bool runtime_init(struct runtime *runtime, struct behaviour *behaviour, char **p
            variables_fill(&runtime->variables, behaviour->environment_bytes);
 }
 
-void runtime_deinit(struct runtime *runtime)
-{
-    ports_deinit(&runtime->ports);
-    variables_deinit(&runtime->variables);
-    profilers_deinit(&runtime->profilers);
-    hooks_deinit(&runtime->hooks);
-    sessions_deinit(&runtime->sessions);
-    report_deinit(&runtime->report);
-}
-
 struct guid runtime_cookie(const struct runtime *runtime, unsigned connection)
 {
     struct guid cookie = runtime->behaviour->cookie;

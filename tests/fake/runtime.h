@@ -3,8 +3,9 @@
 
 /*
  * The one runtime that a process plays: what its main thread and its server
- * thread share. Whoever reads or writes anything below `lock` holds it; what
- * is above does not change once the threads run.
+ * thread share. It lives as long as the process: nothing in it is ever freed,
+ * since the threads are there to the end. Whoever reads or writes anything below `lock` holds it;
+ * what is above does not change once the threads run.
  */
 
 #include <pthread.h>
@@ -19,6 +20,15 @@
 #include "tests/fake/report.h"
 #include "tests/fake/sessions.h"
 #include "tests/fake/variables.h"
+
+/* As the runtime calls what it was compiled for. */
+#if defined(__x86_64__)
+#define FAKE_ARCHITECTURE "x64"
+#elif defined(__aarch64__)
+#define FAKE_ARCHITECTURE "arm64"
+#else
+#define FAKE_ARCHITECTURE "Unknown"
+#endif
 
 struct runtime {
     struct behaviour *behaviour;
@@ -53,7 +63,6 @@ struct runtime {
 /* Everything that is there before the first thread; false, with a line on standard error. */
 bool runtime_init(struct runtime *runtime, struct behaviour *behaviour, char **process_arguments,
                   int n_arguments, char **arguments);
-void runtime_deinit(struct runtime *runtime);
 
 /* The cookie that the `connection`th connection shows, from 1. */
 struct guid runtime_cookie(const struct runtime *runtime, unsigned connection);

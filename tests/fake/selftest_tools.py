@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 
-from selftest import FAKE, expect
+from selftest_common import FAKE, expect
 from toolside import *  # noqa: F403
 
 FLEET = os.path.join(os.path.dirname(FAKE), "fake-fleet")
@@ -169,9 +169,3 @@ def test_usage():
     for command in ([FLEET, "--help"], [ABUSE, "--help"]):
         done = subprocess.run(command, capture_output=True, check=False)
         expect(f"{command}", (done.returncode, b"usage: " in done.stdout), (0, True))
-
-
-def checks():
-    for name, function in list(globals().items()):
-        if name.startswith("test_"):
-            yield f"tools: {name.removeprefix('test_').replace('_', ' ')}", function

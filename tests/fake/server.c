@@ -222,15 +222,28 @@ static void send_reply(struct call *call)
         kill(stopped, SIGCONT);
 }
 
+/* A session's thread keeps the descriptor. */
+static void close_unanswered(const struct call *call)
+{
+    if (call->session != 0)
+        shutdown(call->fd, SHUT_RDWR);
+    else
+        close(call->fd);
+}
+
+static void begin_session(const struct call *call)
+{
+    if (call->session == 0)
+        return;
+    pthread_mutex_lock(&call->runtime->lock);
+    sessions_begin(call->runtime, call->session);
+    pthread_mutex_unlock(&call->runtime->lock);
+}
+
 static void after_reply(struct call *call)
 {
     const struct fault *fault;
 
-    if (call->session != 0) {
-        pthread_mutex_lock(&call->runtime->lock);
-        sessions_begin(call->runtime, call->session);
-        pthread_mutex_unlock(&call->runtime->lock);
-    }
     if (due(call, FAULT_STOP_AFTER_REPLY))
         raise(SIGSTOP);
     fault = due(call, FAULT_DIE_AFTER_REPLY);
@@ -263,10 +276,12 @@ static void serve(struct runtime *runtime, struct port *port, int fd, struct mes
         message->n_payload = 0;
         unreadable = read_message(fd, message);
         carry_out(&call, message, unreadable);
-        if (before_reply(&call))
+        if (before_reply(&call)) {
             send_reply(&call);
-        else
-            close(fd);
+            begin_session(&call);
+        } else {
+            close_unanswered(&call);
+        }
         after_reply(&call);
     }
     bytes_deinit(&call.reply);

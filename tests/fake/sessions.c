@@ -33,16 +33,6 @@ struct session {
     bool is_over;
 };
 
-void sessions_deinit(struct sessions *sessions)
-{
-    for (size_t i = 0; i < sessions->n; i++) {
-        nettrace_deinit(&sessions->list[i]->stream);
-        free(sessions->list[i]);
-    }
-    free(sessions->list);
-    *sessions = (struct sessions){0};
-}
-
 /* Writes what there is, without the lock. */
 static void flush(struct session *session)
 {
@@ -81,7 +71,7 @@ static void put_process_info(struct session *session)
     bytes_init(&payload, SIZE_MAX - 1);
     nettrace_put_text(&payload, program ? program : "");
     nettrace_put_text(&payload, "Linux");
-    nettrace_put_text(&payload, "x64");
+    nettrace_put_text(&payload, FAKE_ARCHITECTURE);
     nettrace_put(&session->stream, NETTRACE_PROCESS_INFO, &payload);
     bytes_deinit(&payload);
     free(program);

@@ -29,8 +29,6 @@ struct sessions {
     size_t n;
 };
 
-void sessions_deinit(struct sessions *sessions);
-
 /* Takes the connection over and returns the session's number, or 0 when memory is out. */
 uint64_t sessions_open(struct runtime *runtime, int fd, const struct session_wish *wish);
 

@@ -173,17 +173,17 @@ static const char *make_environ(size_t n_ports, const uint32_t *ports, bool is_h
 {
     static char buffers[16][256];
     static size_t next;
-    char *environ = buffers[next++ % ARRAY_LENGTH(buffers)];
+    char *block = buffers[next++ % ARRAY_LENGTH(buffers)];
     size_t length;
 
     if (is_hidden)
         return NULL;
-    length = (size_t)snprintf(environ, 256, "DOTNET_DiagnosticPorts=");
+    length = (size_t)snprintf(block, 256, "DOTNET_DiagnosticPorts=");
     for (size_t i = 0; i < n_ports; i++)
-        length += (size_t)snprintf(environ + length, 256 - length, "%s/run/diagport/%s.sock",
+        length += (size_t)snprintf(block + length, 256 - length, "%s/run/diagport/%s.sock",
                                    i ? ";" : "", ports[i] ? "second" : "runtime");
-    memcpy(environ + length + 1, "OLD=old\0GONE=here\0", 19);
-    return environ;
+    memcpy(block + length + 1, "OLD=old\0GONE=here\0", 19);
+    return block;
 }
 
 static void add_runtime(struct history *history)

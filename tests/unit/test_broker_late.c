@@ -287,7 +287,7 @@ START_TEST(a_cookie_of_two_processes_gets_one_plan)
     struct world *world = world_new(policy);
     struct world_runtime *honest = runtime_in(world, OURS);
     struct world_runtime *thief = runtime_in(world, OURS);
-    struct runtime *found;
+    struct runtime *found, *both[2];
 
     world_start(honest);
     world_start(thief);
@@ -295,6 +295,11 @@ START_TEST(a_cookie_of_two_processes_gets_one_plan)
     ck_assert_str_eq(world_story(honest), planned);
     ck_assert_str_eq(world_story(thief), "resume");
     ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &found), BROKER_FOUND_MANY);
+    ck_assert_uint_eq(broker_find_all(world->broker, "aaaaaaaa", both, 2), 2);
+    ck_assert_ptr_eq(both[0], found);
+    ck_assert_ptr_eq(broker_runtime_after(world->broker, both[0]->serial), both[1]);
+    ck_assert_uint_eq(broker_find_all(world->broker, "aaaaaaaa", both, 1), 1);
+    ck_assert_uint_eq(broker_find_all(world->broker, "bbbbbbbb", both, 2), 0);
     ck_assert_uint_eq(broker_counters(world->broker)->peer_errors[PEER_CLAIMED_WRONG], 1);
     world_free(world);
 }

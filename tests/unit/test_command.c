@@ -419,8 +419,38 @@ START_TEST(perf_map_spares_suspended_runtimes_before_10)
         bool is_safe = target.major >= 10 || target.shows_running;
 
         ck_assert(!command_deadly(COMMAND_ENABLE_PERF_MAP, &target, false) == is_safe);
-        ck_assert(!command_deadly(COMMAND_DISABLE_PERF_MAP, &target, false) == is_safe);
+        ck_assert_ptr_null(command_deadly(COMMAND_DISABLE_PERF_MAP, &target, false));
     }
+}
+END_TEST
+
+/* NativeAOT dies of the question when a value is not UTF-8. */
+START_TEST(only_coreclr_is_asked_for_its_environment)
+{
+    for (unsigned i = 0; i < TARGETS; i++) {
+        struct command_target target = target_of(i);
+
+        ck_assert(!command_deadly(COMMAND_PROCESS_ENVIRONMENT, &target, false) ==
+                  (target.kind == RUNTIME_KIND_CORECLR));
+    }
+}
+END_TEST
+
+START_TEST(sessions_that_kill_are_not_written)
+{
+    static const struct command_provider none[COMMAND_PROVIDERS_MAX + 1];
+    struct command_session session = {.providers = none};
+    struct bytes message;
+
+    bytes_init(&message, WIRE_MESSAGE_MAX);
+    ck_assert_int_eq(command_write_collect_tracing(&message, COMMAND_COLLECT_TRACING_2, &session),
+                     -EINVAL);
+    session.buffer_mb = 1;
+    session.n_providers = COMMAND_PROVIDERS_MAX + 1;
+    ck_assert_int_eq(command_write_collect_tracing(&message, COMMAND_COLLECT_TRACING_2, &session),
+                     -EINVAL);
+    ck_assert_uint_eq(message.length, 0);
+    bytes_deinit(&message);
 }
 END_TEST
 
@@ -431,7 +461,7 @@ START_TEST(nothing_else_is_deadly)
 
         if (id == COMMAND_APPLY_STARTUP_HOOK || id == COMMAND_STARTUP_PROFILER ||
             id == COMMAND_SET_ENVIRONMENT || id == COMMAND_ENABLE_PERF_MAP ||
-            id == COMMAND_DISABLE_PERF_MAP)
+            id == COMMAND_PROCESS_ENVIRONMENT)
             continue;
         for (unsigned k = 0; k < TARGETS; k++) {
             struct command_target target = target_of(k);
@@ -506,5 +536,6 @@ UNIT_TESTS(commands_without_payload_are_written, set_environment_is_written, pro
            table_is_what_was_measured, commands_are_found_by_their_numbers,
            versions_know_their_commands, hooks_go_to_held_runtimes_only,
            startup_profilers_go_to_held_runtimes_only, only_known_coreclr_is_told_to_unset,
-           perf_map_spares_suspended_runtimes_before_10, nothing_else_is_deadly, kinds_have_names,
+           perf_map_spares_suspended_runtimes_before_10, only_coreclr_is_asked_for_its_environment,
+           sessions_that_kill_are_not_written, nothing_else_is_deadly, kinds_have_names,
            running_out_of_memory_is_said);

@@ -24,7 +24,8 @@ static const char main_text[] = "version: 1\n"
                                 "control: { path: /run/here.control }\n"
                                 "rules: [ { name: a, match: all, env: { A: b } } ]\n";
 
-#define RULE(name) "rules: [ { name: " name ", match: { unit: " name ".service }, ignore: true } ]\n"
+#define RULE(name) \
+    "rules: [ { name: " name ", match: { unit: " name ".service }, ignore: true } ]\n"
 
 static void set_up(void)
 {
@@ -48,7 +49,8 @@ static struct config_loaded load(void)
     return loaded;
 }
 
-static bool says(const struct config_loaded *loaded, const char *part_of_file, const char *part_of_text)
+static bool says(const struct config_loaded *loaded, const char *part_of_file,
+                 const char *part_of_text)
 {
     for (size_t i = 0; i < loaded->problems.n; i++) {
         if (strstr(loaded->problems.list[i].file, part_of_file) &&
@@ -85,6 +87,19 @@ START_TEST(drop_ins_come_in_the_order_of_their_names)
     ck_assert_str_eq(loaded.policy->rules[1].name, "b");
     ck_assert_str_eq(loaded.policy->rules[2].name, "c");
     ck_assert_uint_eq(loaded.policy->n_files, 3);
+    config_loaded_deinit(&loaded);
+    unit_folder_remove();
+}
+END_TEST
+
+START_TEST(a_socket_without_a_mode_is_for_everybody)
+{
+    struct config_loaded loaded;
+
+    set_up();
+    loaded = load();
+    ck_assert_uint_eq(loaded.policy->listens[0].mode, 0666);
+    ck_assert_uint_eq(loaded.policy->control.mode, 0666);
     config_loaded_deinit(&loaded);
     unit_folder_remove();
 }
@@ -260,7 +275,7 @@ START_TEST(numbers_have_names)
 }
 END_TEST
 
-UNIT_TESTS(drop_ins_come_in_the_order_of_their_names, a_near_miss_is_told,
-           who_may_write_decides_who_is_trusted, what_is_no_file_is_refused,
+UNIT_TESTS(drop_ins_come_in_the_order_of_their_names, a_socket_without_a_mode_is_for_everybody,
+           a_near_miss_is_told, who_may_write_decides_who_is_trusted, what_is_no_file_is_refused,
            links_are_followed_inside_the_policy_folder_only, one_byte_too_many_is_told,
            a_broken_policy_still_says_where_to_listen, a_user_needs_no_file, numbers_have_names);

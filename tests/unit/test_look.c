@@ -110,15 +110,17 @@ START_TEST(one_that_ended_is_not_alive)
 {
     struct action_question question = {.wanted = FACTS_STAT | FACTS_STATUS | FACTS_EXE};
     struct facts *facts;
+    siginfo_t ended;
     pid_t pid = fork();
     int pidfd;
 
     if (pid == 0)
         _exit(0);
     question.pid = pid;
+    /* Kernels before 5.3 have no handles, and valgrind 3.19 knows none. */
     pidfd = handle_of_pid(pid);
-    ck_assert_int_ge(pidfd, 0);
-    waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT);
+    ck_assert(pidfd >= 0 || pidfd == -ENOSYS);
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
     /* A zombie still has its number, and is dead. */
     facts = facts_look(&question, pidfd);
     ck_assert(!facts->is_alive);
@@ -132,7 +134,8 @@ START_TEST(one_that_ended_is_not_alive)
     ck_assert_int_eq(facts->stat.error, ENOENT);
     ck_assert_int_lt(facts->age.us, 0);
     facts_free(facts);
-    close(pidfd);
+    if (pidfd >= 0)
+        close(pidfd);
 }
 END_TEST
 
@@ -156,8 +159,10 @@ END_TEST
 static struct facts *look_at(int32_t pid, char *path)
 {
     char *paths[] = {path};
-    struct action_question question = {
-        .pid = pid, .wanted = FACTS_STAT | FACTS_FILES, .files = paths, .n_files = 1};
+    struct action_question question = {.pid = pid,
+                                       .wanted = FACTS_STAT | FACTS_FILES,
+                                       .files = paths,
+                                       .n_files = 1};
     struct facts *facts = facts_look(&question, -1);
 
     ck_assert_uint_eq(facts->n_files, 1);
@@ -192,6 +197,13 @@ START_TEST(every_component_of_a_path_is_looked_at)
     ck_assert_int_eq(facts->files[0].error, 0);
     ck_assert_uint_eq(facts->files[0].inode, status.st_ino);
     facts_free(facts);
+    /* The folder that a link leads through is on the way, too. */
+    snprintf(path, sizeof path, "%s/to-inner", folder);
+    ck_assert_int_eq(symlink("inner/file", path), 0);
+    facts = look_at(getpid(), path);
+    ck_assert_uint_eq(facts->files[0].n_nodes, 5);
+    ck_assert_uint_eq(facts->files[0].nodes[3].mode & 07777, 0711);
+    facts_free(facts);
     snprintf(path, sizeof path, "%s/nowhere/file", folder);
     facts = look_at(getpid(), path);
     ck_assert_int_eq(facts->files[0].error, ENOENT);
@@ -209,7 +221,8 @@ START_TEST(every_component_of_a_path_is_looked_at)
 }
 END_TEST
 
-/* A child whose root is the folder sees other files than we do; a link to the real root is its own. */
+/* A child whose root is the folder sees other files than we do; a link to the real root is its own.
+ */
 START_TEST(files_are_those_of_the_process)
 {
     char folder[64], link[128];
@@ -229,6 +242,7 @@ START_TEST(files_are_those_of_the_process)
     ck_assert_int_eq(pipe(ready), 0);
     pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (chroot(folder) != 0 || chdir("/") != 0 || write(ready[1], "x", 1) != 1)
             _exit(1);
         pause();

@@ -241,7 +241,46 @@ START_TEST(times_are_shown_in_their_largest_unit)
 }
 END_TEST
 
+START_TEST(a_length_of_time_is_a_number_with_a_unit)
+{
+    static const struct {
+        const char *text;
+        int64_t us; /* -1: it is none */
+    } rows[] = {
+        {"0ms", 0},
+        {"500ms", 500000},
+        {"3s", 3000000},
+        {"10m", 600000000},
+        {"2h", 7200000000},
+        {"2562047788h", 9223372036800000000},
+        {"2562047789h", -1},
+        {"99999999999999999999h", -1},
+        {"", -1},
+        {"3", -1},
+        {"s", -1},
+        {"03s", -1},
+        {"-3s", -1},
+        {"+3s", -1},
+        {" 3s", -1},
+        {"3 s", -1},
+        {"3s ", -1},
+        {"3S", -1},
+        {"1.5s", -1},
+        {"3us", -1},
+        {"1m30s", -1},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        int64_t us = -1;
+
+        ck_assert_msg(policy_key_read_span(rows[i].text, &us) == (rows[i].us >= 0), "%s",
+                      rows[i].text);
+        ck_assert_msg(us == rows[i].us, "%s", rows[i].text);
+    }
+}
+END_TEST
+
 UNIT_TESTS(every_row_is_whole, a_key_is_found_where_it_stands_and_nowhere_else,
            every_section_has_a_name_and_keys, choices_are_the_names_of_the_enums_in_order,
            defaults_are_those_of_a_new_policy, what_a_key_takes_is_said, advice_fits_the_mistake,
-           times_are_shown_in_their_largest_unit);
+           times_are_shown_in_their_largest_unit, a_length_of_time_is_a_number_with_a_unit);

@@ -99,6 +99,7 @@ case("list-bad-filter", "list --state x", {"GET /v1/runtimes?state=x": (400, "pr
 cases("show", "show 1f3a5c7e", "GET /v1/runtimes/1f3a5c7e", "runtime")
 case("show-pid", "show pid:4711", {"GET /v1/runtimes/pid:4711": "runtime"})
 case("show-odd-id", "show ../%2e/?a#b", {"GET /v1/runtimes/..%2F%252e%2F%3Fa%23b": "runtime-bare"})
+case("show-dots", "show ..", {"GET /v1/runtimes/..": (404, "problem-404")})
 case("show-held", "show 2b000001", {"GET /v1/runtimes/2b000001": "runtime-held"})
 case("show-blocked", "show 2b000002", {"GET /v1/runtimes/2b000002": "runtime-blocked"})
 case("show-bare", "show 2b000004", {"GET /v1/runtimes/2b000004": "runtime-bare"})

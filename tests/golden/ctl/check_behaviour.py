@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,6 +58,14 @@ class Case(unittest.TestCase):
     def run_ctl(self, *arguments, **env):
         env.setdefault("DIAGPORT_CONTROL", str(self.path))
         return harness.run(arguments, self.folder, **env)
+
+    def run_as_nobody(self, *arguments):
+        # The build may be in a folder that only its owner may enter.
+        program = shutil.copy(harness.PROGRAM, self.folder)
+        self.folder.chmod(0o755)
+        return subprocess.run([program, *arguments], user=NOBODY, group=NOBODY, extra_groups=[],
+                              cwd="/", capture_output=True, check=False,
+                              env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
 
     def check(self, ended, status, *texts):
         """The status, and texts on standard error, or nothing there."""
@@ -153,6 +162,13 @@ class NoDaemon(Case):
         self.check(self.run_ctl("reload", DIAGPORT_CONTROL="/dev/null/x"), NO_DAEMON,
                    "no daemon listens at")
 
+    def test_full_queue(self):
+        with socket.socket(socket.AF_UNIX) as stuck, socket.socket(socket.AF_UNIX) as first:
+            stuck.bind(str(self.path))
+            stuck.listen(0)
+            first.connect(str(self.path))
+            self.check(self.run_ctl("status"), NO_DAEMON, "accepts nobody")
+
     def test_datagrams(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
             other.bind(str(self.path))
@@ -163,12 +179,9 @@ class NoDaemon(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become somebody else")
     def test_not_for_us(self):
-        self.folder.chmod(0o755)
         with self.daemon(STATUS_ROUTE):
             self.path.chmod(0o600)
-            ended = subprocess.run([harness.PROGRAM, "status"], user=NOBODY, group=NOBODY,
-                                   extra_groups=[], cwd="/", capture_output=True, check=False,
-                                   env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
+            ended = self.run_as_nobody("status")
         self.assertEqual(ended.returncode, REFUSED, ended.stderr)
         self.assertIn(b"you may not write to", ended.stderr)
 
@@ -351,18 +364,18 @@ class Following(Case):
         self.watch("list", "--watch", events=EVENTS[:2], read=read)
 
     def test_heartbeats_draw_nothing(self):
-        def read(*arguments, saw):
-            process = self.start(*arguments)
-            process.stdout.readline()
-            saw()
-            saw()
-            self.assertEqual(len(json.loads(process.stdout.readline())["runtimes"]), 0)
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(), DONE)
-
-        requests = self.watch("list", "--watch", "--json", events=[HEARTBEAT, EVENTS[0]],
-                              read=read)
-        self.assertEqual(requests.count("GET /v1/runtimes"), 2)
+        """What came before the end of the answer has been drawn when it ends."""
+        for event, n_pictures in ((HEARTBEAT, 1), (EVENTS[0], 2)):
+            go_on = queue.Queue()
+            routes = self.follow(wait=lambda handler, event=event, go_on=go_on: (
+                go_on.get(), handler.send_chunk(line(event))))
+            routes["GET /v1/runtimes"] = "runtimes"
+            with self.subTest(kind=event["kind"]), self.daemon(routes) as daemon:
+                process = self.start("list", "--watch", "--json")
+                process.stdout.readline()
+                go_on.put(None)
+                self.assertEqual(process.wait(), NO_DAEMON)
+                self.assertEqual(daemon.requests.count("GET /v1/runtimes"), n_pictures)
 
     def test_watch_on_a_screen(self):
         """Drawn over, and cut to the newest ones that fit."""
@@ -422,13 +435,9 @@ class Running(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become somebody else")
     def test_refuses_what_the_app_may_not_write_to(self):
-        self.folder.chmod(0o755)
         with listen(self.port, mode=0o600), self.daemon({"GET /v1/status": "here"}):
             self.path.chmod(0o666)
-            ended = subprocess.run([harness.PROGRAM, "run", *self.COMMAND], user=NOBODY,
-                                   group=NOBODY, extra_groups=[], cwd="/", capture_output=True,
-                                   check=False,
-                                   env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
+            ended = self.run_as_nobody("run", *self.COMMAND)
         self.assertEqual(ended.returncode, REFUSED, ended.stderr)
         self.assertIn(b"you may not write to", ended.stderr)
 
