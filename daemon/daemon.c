@@ -26,11 +26,10 @@ enum {
     /* For our own files, what is read of /proc, and the control socket's connections. */
     DESCRIPTORS_RESERVED = 64 + CONTROL_DESCRIPTORS,
     DESCRIPTORS_MIN = 16,
-    /* Passes over the sockets before deadlines are judged: what was sent in time is read. */
-    DRAIN_PASSES = 256,
 };
 
-#define STOP_TIME span_from_s(2)
+#define STOP_TIME  span_from_s(2)
+#define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 
 struct daemon {
     struct config_options config;
@@ -408,7 +407,9 @@ static void reload_by_signal(struct daemon *daemon)
 
 static void read_all(struct daemon *daemon)
 {
-    for (int i = 0; i < DRAIN_PASSES && loop_poll(daemon->loop); i++)
+    struct moment end = moment_after(clock_now(), DRAIN_TIME);
+
+    while (loop_poll(daemon->loop) && !moment_is_due(end, clock_now()))
         ;
 }
 
@@ -460,13 +461,14 @@ static struct moment next_deadline(const struct daemon *daemon)
     return moment_earlier(next, daemon->stop_at);
 }
 
-/* An answer that is there is an answer, however late we come to look: after a stall everything that
- * can be read is read before anybody is found late. */
 static void act_on_deadlines(struct daemon *daemon)
 {
-    if (!moment_is_due(broker_next_deadline(daemon->broker), clock_now()))
+    struct moment now = clock_now();
+
+    if (!moment_is_due(broker_next_deadline(daemon->broker), now))
         return;
-    read_all(daemon);
+    broker_read_due(daemon->broker, now);
+    apply_settle(daemon->apply);
     broker_deadlines(daemon->broker, clock_now());
     apply_settle(daemon->apply);
 }

@@ -44,6 +44,7 @@ struct broker *broker_new(const struct broker_options *options, struct moment no
     broker->started_at = now;
     action_queue_init(&broker->actions);
     STAILQ_INIT(&broker->notices);
+    deadline_queue_init(&broker->ends);
     deadline_queue_init(&broker->deadlines);
     TAILQ_INIT(&broker->connections);
     TAILQ_INIT(&broker->silent);
@@ -409,36 +410,6 @@ void broker_kill_failed(struct broker *broker, uint64_t id, struct moment now)
         return;
     TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
         kill_failed(runtime, now);
-    }
-}
-
-struct moment broker_next_deadline(const struct broker *broker)
-{
-    return deadline_queue_next(&broker->deadlines);
-}
-
-void broker_deadlines(struct broker *broker, struct moment now)
-{
-    struct deadline *deadline;
-
-    while ((deadline = deadline_queue_take_due(&broker->deadlines, now))) {
-        switch ((enum deadline_kind)deadline->kind) {
-        case DEADLINE_CONNECTION:
-            connection_deadline(container_of(deadline, struct connection, deadline), now);
-            break;
-        case DEADLINE_RUNTIME_END:
-            runtime_deadline(container_of(deadline, struct runtime, end), DEADLINE_RUNTIME_END,
-                             now);
-            break;
-        case DEADLINE_RUNTIME_NEXT:
-            runtime_deadline(container_of(deadline, struct runtime, next), DEADLINE_RUNTIME_NEXT,
-                             now);
-            break;
-        case DEADLINE_RUNTIME_ALIVE:
-            runtime_deadline(container_of(deadline, struct runtime, alive), DEADLINE_RUNTIME_ALIVE,
-                             now);
-            break;
-        }
     }
 }
 

@@ -110,8 +110,15 @@ void broker_kill_failed(struct broker *broker, uint64_t process, struct moment n
 /* When broker_deadlines has to be called at the latest; MOMENT_NEVER when nothing waits. */
 struct moment broker_next_deadline(const struct broker *broker);
 
-/* Acts on every deadline that is due. Whatever can be read from sockets must have been reported
- * before: an answer that is there is an answer, however late we look. */
+/*
+ * An answer that is there is an answer, however late we look: so before a
+ * deadline that is due is acted on, the connections of whoever it is about are
+ * read. The first of these asks for the reads, and the second, after they were
+ * done, acts. The ends of all rules that are due are taken first, and then so
+ * many of the rest that nobody's can keep the next end waiting: call both again
+ * while broker_next_deadline is due.
+ */
+void broker_read_due(struct broker *broker, struct moment now);
 void broker_deadlines(struct broker *broker, struct moment now);
 
 /* The next action, which the caller frees with action_free; NULL when there is none. */

@@ -8,6 +8,7 @@
  * broker.c       the entry points, policies, stopping
  * broker_operate.c  what operators ask for
  * broker_check.c    what must hold between two events
+ * broker_deadlines.c  what is acted on when its time has come
  * connection.c   bytes of one connection, up to its advertise and its replies
  * identify.c     from an advertise to a process and a runtime
  * process.c      processes and users, and what is charged to them
@@ -50,7 +51,9 @@ enum {
     BROKER_QUESTION_ATTEMPTS = 2,
     BROKER_VARIABLE_ATTEMPTS = 3,
     BROKER_UNDO_ATTEMPTS = 2,
-    BROKER_TEXT_MAX = 512, /* bytes kept of a text that a runtime sent about itself */
+    BROKER_NOISE_MAX = 256,        /* bytes after a reply: an error message is sent after some */
+    BROKER_TEXT_MAX = 512,         /* bytes kept of a text that a runtime sent about itself */
+    BROKER_DEADLINES_AT_ONCE = 64, /* besides the ends of rules */
 };
 
 enum deadline_kind {
@@ -135,6 +138,7 @@ struct connection {
     struct question *question; /* about its process */
     bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
+    size_t n_noise;            /* bytes that were read and mean nothing */
     struct runtime *runtime;
     enum command_id command; /* BUSY: what was sent */
     struct reply reply;
@@ -189,7 +193,8 @@ struct broker {
     struct action_queue actions;
     size_t n_reads; /* ACTION_READ in the queue */
     STAILQ_HEAD(, notice) notices;
-    struct deadline_queue deadlines;
+    struct deadline_queue ends;      /* the deadlines of rules, which nothing else may delay */
+    struct deadline_queue deadlines; /* all others */
     uint64_t n_serials;
 
     struct connection_list connections;

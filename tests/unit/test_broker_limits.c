@@ -319,6 +319,38 @@ START_TEST(noise_costs_the_connection_only)
 }
 END_TEST
 
+/* After its reply a runtime has nothing to say, or a few bytes. Who goes on is not read for ever.
+ */
+START_TEST(who_goes_on_after_the_reply_is_let_go)
+{
+    enum { IS_ONE_OF_A_RUNTIME, IS_NAMELESS, CASES };
+    static const uint8_t noise[128];
+
+    for (int i = 0; i < CASES; i++) {
+        struct world *world = world_new(HEAD "limits: { connections_per_user: 1 }\n");
+        struct world_process *process = world_process(world, "/app", ENVIRON);
+        struct guid cookie = world_cookie("aaaaaaaa");
+        struct world_connection *connection, *another = world_connect(world, process, 0);
+        struct world_command command;
+
+        if (i == IS_ONE_OF_A_RUNTIME)
+            world_end(another);
+        connection = world_connect(world, process, 0);
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+        ck_assert(world_take_command(connection, &command));
+        ck_assert_int_eq(command.id, COMMAND_RESUME);
+        world_send_status(connection, true, 0);
+        world_send(connection, noise, sizeof noise);
+        ck_assert(!connection->is_closed);
+        world_send(connection, noise, sizeof noise);
+        world_send(connection, noise, sizeof noise);
+        ck_assert(connection->is_closed);
+        ck_assert_uint_eq(n_errors(world, PEER_SENT_GARBAGE), 1);
+        world_free(world);
+    }
+}
+END_TEST
+
 START_TEST(a_runtime_with_too_many_connections_keeps_its_ports)
 {
     struct world *world = world_new(HEAD "limits: { connections_per_user: 1000 }\n");
@@ -339,7 +371,8 @@ START_TEST(a_runtime_with_too_many_connections_keeps_its_ports)
 }
 END_TEST
 
-UNIT_TESTS(who_says_nothing_is_let_go, garbage_is_let_go_at_its_first_wrong_byte,
+UNIT_TESTS(who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
+           garbage_is_let_go_at_its_first_wrong_byte,
            an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
            silence_delays_nobody, a_process_with_many_cookies_is_resumed,
            a_nameless_one_that_comes_back_is_paced,
