@@ -456,6 +456,8 @@ static struct moment next_deadline(const struct daemon *daemon)
 {
     struct moment next = broker_next_deadline(daemon->broker);
 
+    if (apply_has_questions(daemon->apply))
+        return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
@@ -486,6 +488,7 @@ void daemon_run(struct daemon *daemon)
     while (!has_stopped(daemon)) {
         loop_wait(daemon->loop, next_deadline(daemon));
         act_on_deadlines(daemon);
+        apply_look(daemon->apply);
         ports_try_again(daemon->ports, clock_now());
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);

@@ -78,7 +78,13 @@ void peer_open(struct peer_owner *owner, int fd, uint32_t listener)
         return;
     }
     TAILQ_INSERT_TAIL(&owner->all, peer, in_all);
+    owner->reading = peer;
     owner->settle(owner->context);
+    /* A runtime has sent its advertise by now, so it must not count as silent when places run
+     * short.
+     */
+    if (owner->reading == peer)
+        on_ready(peer);
 }
 
 enum reading {

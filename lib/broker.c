@@ -258,9 +258,11 @@ static void fill_question(struct action *action, const struct connection *connec
     if (connection) {
         action->connection = connection->handle;
         action->question.pid = connection->peer.pid;
+        action->question.uid = connection->peer.uid;
         return;
     }
     action->question.pid = runtime->pid;
+    action->question.uid = runtime->uid;
     action->question.start_time = runtime->start_time;
     if (runtime->process->is_held)
         action->process = runtime->process->id;
@@ -302,10 +304,22 @@ struct question *broker_forget_question(struct broker *broker, struct question *
     return NULL;
 }
 
+static struct question *find_question(const struct broker *broker, uint64_t id)
+{
+    struct question_tree questions = {broker->questions.rbh_root};
+    struct question key = {.id = id};
+
+    return RB_FIND(question_tree, &questions, &key);
+}
+
+bool broker_awaits(const struct broker *broker, uint64_t id)
+{
+    return find_question(broker, id) != NULL;
+}
+
 void broker_answer(struct broker *broker, uint64_t id, struct facts *facts, struct moment now)
 {
-    struct question key = {.id = id};
-    struct question *question = RB_FIND(question_tree, &broker->questions, &key);
+    struct question *question = find_question(broker, id);
 
     if (question) {
         struct connection *connection = question->connection;

@@ -93,6 +93,9 @@ void broker_connection_bytes(struct connection *connection, const uint8_t *bytes
  * keeps the socket until the ACTION_CLOSE that follows. */
 void broker_connection_ended(struct connection *connection, struct moment now);
 
+/* True while somebody waits for the answer to that question. */
+bool broker_awaits(const struct broker *broker, uint64_t question);
+
 /* The answer to a question, which the broker takes. An answer to a question that nobody waits for
  * any more is fine. */
 void broker_answer(struct broker *broker, uint64_t question, struct facts *facts,

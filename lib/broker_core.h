@@ -284,6 +284,8 @@ struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
 /* Frees it when nothing is charged to it any more. */
 void user_settle(struct broker *broker, struct user *user);
 struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_time);
+/* The one that was started first of those of that pid; NULL when there is none. */
+struct process *process_first_of(struct broker *broker, int32_t pid);
 struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
                             bool is_identified, uint32_t uid) MUST_CHECK;
 /* Frees it when no runtime and no cookie of it has to be remembered any more. */
@@ -295,6 +297,9 @@ void process_release(struct broker *broker, struct process *process);
 /* The shell has none any more. */
 void process_lose_handle(struct broker *broker, struct process *process);
 bool process_knows_cookie(const struct process *process, const struct guid *cookie);
+/* False when the cookie would be one more than limits.cookies_per_process. */
+bool process_has_room(const struct process *process, const struct guid *cookie,
+                      const struct policy_limits *limits);
 /* False when memory is out. A cookie that is known already is fine. */
 bool process_remember_cookie(struct process *process, const struct guid *cookie) MUST_CHECK;
 /* When the next Resume to a connection without a runtime may go out. */

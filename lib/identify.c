@@ -141,6 +141,15 @@ static void ask(struct connection *connection, uint32_t wanted, struct moment no
     }
 }
 
+/* Likewise: a process of that pid has shown all the cookies that it may. */
+static bool is_probably_nameless(const struct connection *connection)
+{
+    const struct process *process = process_first_of(connection->broker, connection->peer.pid);
+
+    return process && !process_has_room(process, &connection->advertise.cookie,
+                                        &connection->broker->policy->limits);
+}
+
 static bool is_over_connection_limit(const struct connection *connection)
 {
     return connection->user->n_connections > broker_connections_per_user(connection->broker);
@@ -166,8 +175,9 @@ void identify_connection(struct connection *connection, struct moment now)
         return;
     }
     ask(connection,
-        is_probably_known(connection) ? (uint32_t)(FACTS_STAT | FACTS_STATUS)
-                                      : broker_facts_wanted(broker->policy),
+        is_probably_known(connection) || is_probably_nameless(connection)
+            ? (uint32_t)(FACTS_STAT | FACTS_STATUS)
+            : broker_facts_wanted(broker->policy),
         now);
 }
 
@@ -280,16 +290,16 @@ static void settle(struct connection *connection, const struct facts *facts,
             ask(connection, broker_facts_wanted(broker->policy), now);
             return;
         }
-        if (process->n_cookies >= broker->policy->limits.cookies_per_process &&
-            !process_knows_cookie(process, &connection->advertise.cookie)) {
-            broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
-                              "its process has shown more cookies than limits.cookies_per_process",
-                              now);
-            connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
-            return;
-        }
     }
     be_new(connection, facts, process, attributes, now);
+}
+
+static void be_over_cookie_limit(struct connection *connection, struct process *process,
+                                 struct moment now)
+{
+    broker_peer_error(connection->broker, PEER_OVER_LIMIT, &connection->peer, NULL,
+                      "its process has shown more cookies than limits.cookies_per_process", now);
+    connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
 }
 
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now)
@@ -316,6 +326,9 @@ void identify_answered(struct connection *connection, const struct facts *facts,
         runtime = find_unidentified(connection);
     if (runtime)
         runtime_attach(runtime, connection, now);
+    else if (process &&
+             !process_has_room(process, &connection->advertise.cookie, &broker->policy->limits))
+        be_over_cookie_limit(connection, process, now);
     else if (facts && !(facts->wanted & FACTS_EXE))
         ask(connection, broker_facts_wanted(broker->policy), now);
     else

@@ -319,6 +319,7 @@ static void carry_out(struct world *world, struct action *action,
         ((struct world_connection *)action->connection)->is_asked_for = true;
         return;
     case ACTION_ASK:
+        world->wanted = action->question.wanted;
         process = find_process(world, action->question.pid);
         if (!process)
             process = &world->nobody;

@@ -142,6 +142,7 @@ struct world {
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
     struct world_question *questions; /* left open */
+    uint32_t wanted;                  /* by the last question */
     struct world_process nobody;      /* who is asked about when a pid is not known here */
     struct world_process *answering;  /* the one whose answer is being given */
 };
