@@ -26,10 +26,13 @@ enum {
     /* For our own files, what is read of /proc, and the control socket's connections. */
     DESCRIPTORS_RESERVED = 64 + CONTROL_DESCRIPTORS,
     DESCRIPTORS_MIN = 16,
+    /* More are not kept for later, however long it takes to tell them. */
+    NOTICES_MAX = 10000,
 };
 
 #define STOP_TIME  span_from_s(2)
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
+#define TELL_TIME  span_from_ms(2)   /* in one turn */
 
 struct daemon {
     struct config_options config;
@@ -456,7 +459,7 @@ static struct moment next_deadline(const struct daemon *daemon)
 {
     struct moment next = broker_next_deadline(daemon->broker);
 
-    if (apply_has_questions(daemon->apply))
+    if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
         return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
@@ -475,18 +478,23 @@ static void act_on_deadlines(struct daemon *daemon)
     apply_settle(daemon->apply);
 }
 
+/* Thousands of runtimes that change together must not keep the next one waiting. */
 static void tell_people(struct daemon *daemon)
 {
+    struct moment end = moment_after(clock_now(), TELL_TIME);
     struct notice *notice;
 
-    while ((notice = broker_take_notice(daemon->broker)))
+    while ((!moment_is_due(end, clock_now()) || broker_notices(daemon->broker) > NOTICES_MAX) &&
+           (notice = broker_take_notice(daemon->broker)))
         notices_take(daemon->notices, notice);
 }
 
 void daemon_run(struct daemon *daemon)
 {
     while (!has_stopped(daemon)) {
-        loop_wait(daemon->loop, next_deadline(daemon));
+        /* Whoever comes does not wait behind all those who are there. */
+        if (loop_wait(daemon->loop, next_deadline(daemon)))
+            ports_accept(daemon->ports);
         act_on_deadlines(daemon);
         apply_look(daemon->apply);
         ports_try_again(daemon->ports, clock_now());
@@ -497,7 +505,8 @@ void daemon_run(struct daemon *daemon)
         control_run(daemon->control, clock_now());
         tell_people(daemon);
     }
-    tell_people(daemon);
+    while (broker_notices(daemon->broker) > 0)
+        tell_people(daemon);
 }
 
 /* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */

@@ -195,12 +195,13 @@ static void set_timer(struct loop *loop, struct moment end)
         loop->timer_end = end;
 }
 
-void loop_wait(struct loop *loop, struct moment deadline)
+bool loop_wait(struct loop *loop, struct moment deadline)
 {
     if (moment_is_before(deadline, loop->timer_end))
         set_timer(loop, deadline);
     loop->turn_end = MOMENT_NEVER;
     event_base_loop(loop->base, EVLOOP_ONCE);
+    return event_base_got_break(loop->base);
 }
 
 bool loop_poll(struct loop *loop)

@@ -167,10 +167,12 @@ void broker_notice(struct broker *broker, const struct notice *content, const ch
 {
     struct notice *notice = notice_new(content, rule, name);
 
-    if (notice)
-        STAILQ_INSERT_TAIL(&broker->notices, notice, link);
-    else
+    if (!notice) {
         broker->counters.n_lost_notices++;
+        return;
+    }
+    STAILQ_INSERT_TAIL(&broker->notices, notice, link);
+    broker->n_notices++;
 }
 
 void broker_peer_error(struct broker *broker, enum notice_peer_error error,
@@ -467,9 +469,16 @@ struct notice *broker_take_notice(struct broker *broker)
 {
     struct notice *notice = STAILQ_FIRST(&broker->notices);
 
-    if (notice)
+    if (notice) {
         STAILQ_REMOVE_HEAD(&broker->notices, link);
+        broker->n_notices--;
+    }
     return notice;
+}
+
+size_t broker_notices(const struct broker *broker)
+{
+    return broker->n_notices;
 }
 
 /* Policy. */

@@ -131,6 +131,9 @@ struct action *broker_take_action(struct broker *broker);
  * can wait until everything else is done, and must never keep a runtime waiting. */
 struct notice *broker_take_notice(struct broker *broker);
 
+/* How many there are to take. */
+size_t broker_notices(const struct broker *broker);
+
 /* Puts a new policy in force for runtimes that connect from now on; the broker takes a reference.
  * 0, or -ENOMEM: the old one stays. */
 int broker_set_policy(struct broker *broker, struct policy *policy) MUST_CHECK;

@@ -193,6 +193,7 @@ struct broker {
     struct action_queue actions;
     size_t n_reads; /* ACTION_READ in the queue */
     STAILQ_HEAD(, notice) notices;
+    size_t n_notices;
     struct deadline_queue ends;      /* the deadlines of rules, which nothing else may delay */
     struct deadline_queue deadlines; /* all others */
     uint64_t n_serials;

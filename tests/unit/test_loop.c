@@ -44,7 +44,7 @@ START_TEST(a_turn_ends_whoever_is_ready)
         list[i].watch = loop_watch_new(loop, list[i].fd, dawdle, &list[i]);
         ck_assert_ptr_nonnull(list[i].watch);
     }
-    loop_wait(loop, MOMENT_NEVER);
+    ck_assert(loop_wait(loop, MOMENT_NEVER));
     for (int i = 0; i < N; i++)
         n_called += list[i].n_calls;
     ck_assert_uint_gt(n_called, 0);
@@ -63,6 +63,8 @@ START_TEST(a_turn_ends_whoever_is_ready)
         loop_watch_free(list[i].watch);
         close(list[i].fd);
     }
+    /* Nobody is left, and nobody is waited for. */
+    ck_assert(!loop_wait(loop, clock_now()));
     loop_free(loop);
 }
 END_TEST
