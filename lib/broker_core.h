@@ -327,12 +327,10 @@ void identify_connection(struct connection *connection, struct moment now);
 /* `facts` NULL: the answer did not come in time. */
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now);
 
-/* The registry of cookies: the first runtime of that cookie or, where there is none, of the next
- * greater one; and the one after a runtime. */
+/* The registry of cookies. A runtime's place in it depends on whether it has ended: it is taken out
+ * before that changes, and put in again after. */
 void identify_register(struct runtime *runtime);
 void identify_unregister(struct runtime *runtime);
-struct runtime *identify_first(struct broker *broker, const struct guid *cookie);
-struct runtime *identify_next(struct runtime *runtime);
 
 /* runtime.c */
 

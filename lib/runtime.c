@@ -27,9 +27,14 @@ bool runtime_is_pending(const struct runtime *runtime)
     return runtime->state < RUNTIME_RUNNING;
 }
 
+static bool is_end(enum runtime_state state)
+{
+    return state == RUNTIME_GONE || state == RUNTIME_KILLED;
+}
+
 bool runtime_has_ended(const struct runtime *runtime)
 {
-    return runtime->state == RUNTIME_GONE || runtime->state == RUNTIME_KILLED;
+    return is_end(runtime->state);
 }
 
 static void join_state(struct runtime *runtime, enum runtime_state state)
@@ -107,8 +112,15 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
 {
     const char *old_state = runtime_state_name(runtime->state);
 
-    leave_state(runtime);
-    join_state(runtime, state);
+    if (runtime_has_ended(runtime) == is_end(state)) {
+        leave_state(runtime);
+        join_state(runtime, state);
+    } else {
+        identify_unregister(runtime);
+        leave_state(runtime);
+        join_state(runtime, state);
+        identify_register(runtime);
+    }
     runtime_set_next(runtime, deadline);
     if (state >= RUNTIME_HELD)
         deadline_stop(&runtime->broker->ends, &runtime->end);
