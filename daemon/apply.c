@@ -8,24 +8,20 @@
 #include "daemon/clock.h"
 #include "daemon/facts.h"
 #include "daemon/handle.h"
+#include "daemon/questions.h"
 #include "daemon/store.h"
 #include "lib/broker.h"
 #include "lib/facts.h"
-#include "lib/tree.h"
 
-struct answer {
-    STAILQ_ENTRY(answer) link;
-    uint64_t question;
-    struct facts *facts;
-    int pidfd;
-};
+/* Deadlines and peers wait no longer than that for processes to be looked at. */
+#define LOOK_TIME span_from_ms(5)
 
 struct apply {
     struct apply_options options;
     struct broker *broker;
     struct handle_table *handles;
     struct peer_owner peers;
-    STAILQ_HEAD(, answer) answers;
+    struct questions *questions;
     int pidfd; /* of the answer at hand; -1 when there is none or it was taken */
 };
 
@@ -51,10 +47,10 @@ struct apply *apply_new(const struct apply_options *options)
     apply->options = *options;
     apply->broker = options->broker;
     apply->pidfd = -1;
-    STAILQ_INIT(&apply->answers);
     peer_owner_init(&apply->peers, options->broker, options->loop, settle, apply);
+    apply->questions = questions_new();
     apply->handles = handle_table_new(options->loop, on_process_end, apply);
-    return apply->handles ? apply : apply_free(apply);
+    return apply->handles && apply->questions ? apply : apply_free(apply);
 }
 
 struct apply *apply_free(struct apply *apply)
@@ -63,6 +59,7 @@ struct apply *apply_free(struct apply *apply)
         return NULL;
     peer_owner_deinit(&apply->peers);
     handle_table_free(apply->handles);
+    questions_free(apply->questions);
     free(apply);
     return NULL;
 }
@@ -78,8 +75,6 @@ static int open_handle(const struct action *action)
 {
     int pidfd = -1;
 
-    if (action->process != 0)
-        return -1;
     if (action->connection)
         pidfd = handle_of_peer(peer_descriptor(action->connection));
     if (pidfd < 0 && action->question.pid > 0)
@@ -87,27 +82,11 @@ static int open_handle(const struct action *action)
     return pidfd;
 }
 
-/* Looks at once and answers later: the core is not called while its actions are carried out. A
- * question that memory ran out for stays open, and the deadline of who asked ends it. */
-static void ask(struct apply *apply, const struct action *action)
+/* A question that memory ran out for stays open, and the deadline of who asked ends it. */
+static void lose_question(struct apply *apply)
 {
-    struct answer *answer = calloc(1, sizeof *answer);
-    int pidfd = open_handle(action);
-    int held = action->process != 0 ? handle_get(apply->handles, action->process) : -1;
-
-    if (answer)
-        answer->facts = facts_look(&action->question, held >= 0 ? held : pidfd);
-    if (!answer || !answer->facts) {
-        free(answer);
-        if (pidfd >= 0)
-            close(pidfd);
-        broker_alarm(apply->broker, ALARM_MEMORY, true, "memory ran out for looking at a process",
-                     clock_now());
-        return;
-    }
-    answer->question = action->question.id;
-    answer->pidfd = pidfd;
-    STAILQ_INSERT_TAIL(&apply->answers, answer, link);
+    broker_alarm(apply->broker, ALARM_MEMORY, true, "memory ran out for looking at a process",
+                 clock_now());
 }
 
 static void hold_process(struct apply *apply, uint64_t process)
@@ -119,7 +98,8 @@ static void hold_process(struct apply *apply, uint64_t process)
         broker_handle_lost(apply->broker, process, clock_now());
 }
 
-static void carry_out(struct apply *apply, const struct action *action)
+/* Takes the action, if only to free it. */
+static void carry_out(struct apply *apply, struct action *action)
 {
     switch (action->kind) {
     case ACTION_SEND:
@@ -132,8 +112,10 @@ static void carry_out(struct apply *apply, const struct action *action)
         peer_ask_read(action->connection);
         break;
     case ACTION_ASK:
-        ask(apply, action);
-        break;
+        /* Later: the core is not called while its actions are carried out. */
+        if (!questions_put(apply->questions, action))
+            lose_question(apply);
+        return;
     case ACTION_HOLD_PROCESS:
         hold_process(apply, action->process);
         break;
@@ -153,41 +135,62 @@ static void carry_out(struct apply *apply, const struct action *action)
         apply->options.pause(apply->options.context, action->kind == ACTION_PAUSE);
         break;
     }
-}
-
-static void carry_out_all(struct apply *apply)
-{
-    struct action *action;
-
-    while ((action = broker_take_action(apply->broker))) {
-        carry_out(apply, action);
-        action_free(action);
-    }
-}
-
-static void give_answer(struct apply *apply, struct answer *answer)
-{
-    apply->pidfd = answer->pidfd;
-    broker_answer(apply->broker, answer->question, answer->facts, clock_now());
-    carry_out_all(apply);
-    if (apply->pidfd >= 0)
-        close(apply->pidfd);
-    apply->pidfd = -1;
-    free(answer);
+    action_free(action);
 }
 
 void apply_settle(struct apply *apply)
 {
-    struct answer *answer;
+    struct action *action;
 
-    for (;;) {
-        carry_out_all(apply);
-        if (peer_read_asked(&apply->peers))
-            continue;
-        answer = STAILQ_FIRST(&apply->answers);
-        if (!answer)
-            return;
-        STAILQ_REMOVE_HEAD(&apply->answers, link);
-        give_answer(apply, answer);
-    }
+    do {
+        while ((action = broker_take_action(apply->broker)))
+            carry_out(apply, action);
+    } while (peer_read_asked(&apply->peers));
+}
+
+/* The next one that somebody still waits for. Whoever asked about a connection and is gone took the
+ * connection with him, so nothing of these others may be touched. */
+static struct action *next_question(struct apply *apply)
+{
+    struct action *action;
+
+    while ((action = questions_take(apply->questions)) &&
+           !broker_awaits(apply->broker, action->question.id))
+        action_free(action);
+    return action;
+}
+
+static void answer(struct apply *apply, const struct action *action)
+{
+    int held = action->process != 0 ? handle_get(apply->handles, action->process) : -1;
+    struct facts *facts;
+
+    apply->pidfd = held < 0 ? open_handle(action) : -1;
+    facts = facts_look(&action->question, held < 0 ? apply->pidfd : held);
+    if (facts)
+        broker_answer(apply->broker, action->question.id, facts, clock_now());
+    else
+        lose_question(apply);
+    apply_settle(apply);
+    if (apply->pidfd >= 0)
+        close(apply->pidfd);
+    apply->pidfd = -1;
+}
+
+void apply_look(struct apply *apply)
+{
+    struct moment end = moment_after(clock_now(), LOOK_TIME);
+    struct action *action;
+
+    do {
+        action = next_question(apply);
+        if (action)
+            answer(apply, action);
+        action_free(action);
+    } while (action && !moment_is_due(end, clock_now()));
+}
+
+bool apply_has_questions(const struct apply *apply)
+{
+    return !questions_is_empty(apply->questions);
 }

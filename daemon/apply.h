@@ -35,6 +35,13 @@ struct apply *apply_free(struct apply *apply);
 /* For opening accepted connections. */
 struct peer_owner *apply_peers(struct apply *apply);
 
-/* After every call into the core: its actions, then what it wants read, then the answers to its
- * questions, until there is nothing left. */
+/* After every call into the core: its actions, then what it wants read, until there is nothing left
+ * but questions. */
 void apply_settle(struct apply *apply);
+
+/* Answers questions of the core, for some milliseconds; those of one user take turns with those of
+ * others. */
+void apply_look(struct apply *apply);
+
+/* True when apply_look has something to do. */
+bool apply_has_questions(const struct apply *apply);

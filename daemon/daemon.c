@@ -26,11 +26,13 @@ enum {
     /* For our own files, what is read of /proc, and the control socket's connections. */
     DESCRIPTORS_RESERVED = 64 + CONTROL_DESCRIPTORS,
     DESCRIPTORS_MIN = 16,
-    /* Passes over the sockets before deadlines are judged: what was sent in time is read. */
-    DRAIN_PASSES = 256,
+    /* More are not kept for later, however long it takes to tell them. */
+    NOTICES_MAX = 10000,
 };
 
-#define STOP_TIME span_from_s(2)
+#define STOP_TIME  span_from_s(2)
+#define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
+#define TELL_TIME  span_from_ms(2)   /* in one turn */
 
 struct daemon {
     struct config_options config;
@@ -409,7 +411,9 @@ static void reload_by_signal(struct daemon *daemon)
 
 static void read_all(struct daemon *daemon)
 {
-    for (int i = 0; i < DRAIN_PASSES && loop_poll(daemon->loop); i++)
+    struct moment end = moment_after(clock_now(), DRAIN_TIME);
+
+    while (loop_poll(daemon->loop) && !moment_is_due(end, clock_now()))
         ;
 }
 
@@ -456,35 +460,44 @@ static struct moment next_deadline(const struct daemon *daemon)
 {
     struct moment next = broker_next_deadline(daemon->broker);
 
+    if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
+        return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
 
-/* An answer that is there is an answer, however late we come to look: after a stall everything that
- * can be read is read before anybody is found late. */
 static void act_on_deadlines(struct daemon *daemon)
 {
-    if (!moment_is_due(broker_next_deadline(daemon->broker), clock_now()))
+    struct moment now = clock_now();
+
+    if (!moment_is_due(broker_next_deadline(daemon->broker), now))
         return;
-    read_all(daemon);
+    broker_read_due(daemon->broker, now);
+    apply_settle(daemon->apply);
     broker_deadlines(daemon->broker, clock_now());
     apply_settle(daemon->apply);
 }
 
+/* Thousands of runtimes that change together must not keep the next one waiting. */
 static void tell_people(struct daemon *daemon)
 {
+    struct moment end = moment_after(clock_now(), TELL_TIME);
     struct notice *notice;
 
-    while ((notice = broker_take_notice(daemon->broker)))
+    while ((!moment_is_due(end, clock_now()) || broker_notices(daemon->broker) > NOTICES_MAX) &&
+           (notice = broker_take_notice(daemon->broker)))
         notices_take(daemon->notices, notice);
 }
 
 void daemon_run(struct daemon *daemon)
 {
     while (!has_stopped(daemon)) {
-        loop_wait(daemon->loop, next_deadline(daemon));
+        /* Whoever comes does not wait behind all those who are there. */
+        if (loop_wait(daemon->loop, next_deadline(daemon)))
+            ports_accept(daemon->ports);
         act_on_deadlines(daemon);
+        apply_look(daemon->apply);
         ports_try_again(daemon->ports, clock_now());
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);
@@ -493,7 +506,8 @@ void daemon_run(struct daemon *daemon)
         control_run(daemon->control, clock_now());
         tell_people(daemon);
     }
-    tell_people(daemon);
+    while (broker_notices(daemon->broker) > 0)
+        tell_people(daemon);
 }
 
 /* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */

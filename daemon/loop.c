@@ -8,6 +8,12 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
+
+/* A turn is ended after so long, whatever else is ready: deadlines do not wait for those who send
+ * without end. What was ready comes first in the next one. */
+#define TURN_TIME span_from_ms(5)
+
 /*
  * libevent's own timers are either a millisecond coarse or set anew in every
  * turn. Nearly every deadline here is met by an answer long before, so one timer
@@ -19,6 +25,7 @@ struct loop {
     int timer;
     struct event *timer_event;
     struct moment timer_end; /* when it goes off */
+    struct moment turn_end;  /* MOMENT_NEVER before its first call */
     unsigned long n_calls;
 };
 
@@ -92,11 +99,16 @@ struct loop *loop_free(struct loop *loop)
 static void on_ready(evutil_socket_t fd, short what, void *context)
 {
     struct loop_watch *watch = context;
+    struct loop *loop = watch->loop;
 
     (void)fd;
     (void)what;
-    watch->loop->n_calls++;
+    loop->n_calls++;
+    if (moment_is_never(loop->turn_end))
+        loop->turn_end = moment_after(clock_now(), TURN_TIME);
     watch->ready(watch->context);
+    if (moment_is_due(loop->turn_end, clock_now()))
+        event_base_loopbreak(loop->base);
 }
 
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, void (*ready)(void *context),
@@ -183,17 +195,20 @@ static void set_timer(struct loop *loop, struct moment end)
         loop->timer_end = end;
 }
 
-void loop_wait(struct loop *loop, struct moment deadline)
+bool loop_wait(struct loop *loop, struct moment deadline)
 {
     if (moment_is_before(deadline, loop->timer_end))
         set_timer(loop, deadline);
+    loop->turn_end = MOMENT_NEVER;
     event_base_loop(loop->base, EVLOOP_ONCE);
+    return event_base_got_break(loop->base);
 }
 
 bool loop_poll(struct loop *loop)
 {
     unsigned long n_calls = loop->n_calls;
 
+    loop->turn_end = MOMENT_NEVER;
     event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     return loop->n_calls != n_calls;
 }

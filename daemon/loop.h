@@ -37,8 +37,9 @@ struct loop_signal *loop_signal_new(struct loop *loop, int number, void (*caught
 /* Returns NULL. */
 struct loop_signal *loop_signal_free(struct loop_signal *signal);
 
-/* Waits until something can be done, at most until `deadline`, and does it. */
-void loop_wait(struct loop *loop, struct moment deadline);
+/* Waits until something can be done, at most until `deadline`, and does it for a few milliseconds.
+ * True when there was more to be done than that. */
+bool loop_wait(struct loop *loop, struct moment deadline);
 
 /* Does what can be done without waiting; true when that was anything. */
 bool loop_poll(struct loop *loop);

@@ -13,14 +13,15 @@
 
 enum {
     READ_SIZE = 16 * 1024,
-    /* So much of one connection per turn of the loop; the others wait no longer than that. */
+    /* So much of one connection per turn of the loop; the others wait no longer than that. It is
+     * more than the kernel keeps of a connection unread. */
     READS_PER_TURN = 16,
 };
 
 struct peer {
     TAILQ_ENTRY(peer) in_all;
     TAILQ_ENTRY(peer) in_asked;
-    bool is_asked;
+    int n_asked; /* reads that it is still to have */
     struct peer_owner *owner;
     struct connection *connection;
     struct loop_watch *watch;
@@ -79,8 +80,9 @@ void peer_open(struct peer_owner *owner, int fd, uint32_t listener)
     TAILQ_INSERT_TAIL(&owner->all, peer, in_all);
     owner->reading = peer;
     owner->settle(owner->context);
-    /* A runtime has written its advertise by now. Whoever is accepted next must not take it for
-     * one that says nothing. */
+    /* A runtime has sent its advertise by now, so it must not count as silent when places run
+     * short.
+     */
     if (owner->reading == peer)
         on_ready(peer);
 }
@@ -126,17 +128,16 @@ static void on_ready(void *context)
 
 void peer_ask_read(struct peer *peer)
 {
-    if (peer->is_asked)
-        return;
-    peer->is_asked = true;
-    TAILQ_INSERT_TAIL(&peer->owner->asked, peer, in_asked);
+    if (peer->n_asked == 0)
+        TAILQ_INSERT_TAIL(&peer->owner->asked, peer, in_asked);
+    peer->n_asked = READS_PER_TURN;
 }
 
 static void forget_asked(struct peer *peer)
 {
-    if (!peer->is_asked)
+    if (peer->n_asked == 0)
         return;
-    peer->is_asked = false;
+    peer->n_asked = 0;
     TAILQ_REMOVE(&peer->owner->asked, peer, in_asked);
 }
 
@@ -146,9 +147,12 @@ bool peer_read_asked(struct peer_owner *owner)
 
     if (!peer)
         return false;
-    /* After its end it is closed, and with that out of the list. */
-    if (read_once(peer) == READ_NOTHING)
+    /* After its end it is closed, and with that out of the list. Who sends as fast as we read is
+     * not read to an end that never comes. */
+    if (read_once(peer) == READ_NOTHING || peer->n_asked == 1)
         forget_asked(peer);
+    else
+        peer->n_asked--;
     return true;
 }
 

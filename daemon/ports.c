@@ -197,6 +197,16 @@ static void accept_peers(void *context)
     }
 }
 
+void ports_accept(struct ports *ports)
+{
+    struct port *port;
+
+    TAILQ_FOREACH(port, &ports->list, link) {
+        if (port->watch)
+            accept_peers(port);
+    }
+}
+
 void ports_pause(struct ports *ports, bool is_paused)
 {
     ports->is_paused = is_paused;

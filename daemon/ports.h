@@ -44,6 +44,9 @@ int ports_stage(struct ports *ports, const struct policy *policy, char **ret_why
 void ports_commit(struct ports *ports);
 void ports_abandon(struct ports *ports);
 
+/* Accepts whoever waits, before the loop comes to it. */
+void ports_accept(struct ports *ports);
+
 /* Nobody is accepted while this is so. */
 void ports_pause(struct ports *ports, bool is_paused);
 

@@ -24,7 +24,8 @@ enum action_kind {
     ACTION_CLOSE,
     /* Read what the connection has now, and report it, before the next action. */
     ACTION_READ,
-    /* Look at a process and call broker_answer once; it may be at once or much later. */
+    /* Look at a process and call broker_answer once, after this action at the earliest and maybe
+     * much later. By then the connection may be closed, if nobody awaits the answer any more. */
     ACTION_ASK,
     /* Keep the handle (pidfd) that was opened for the question just answered as that of process
      * `process`, and report its end with broker_process_ended. */
@@ -42,6 +43,7 @@ enum action_kind {
 struct action_question {
     uint64_t id;
     int32_t pid;
+    uint32_t uid;        /* whose process it is, for taking turns */
     uint64_t start_time; /* what it must be for the answer to be alive; 0: any */
     uint32_t wanted;     /* FACTS_* */
     char **files;

@@ -107,14 +107,15 @@ enum attribute_state attributes_variable(const struct attributes *attributes, co
 {
     const struct attribute *environment = &attributes->list[ATTRIBUTE_ENVIRON];
     size_t length = strlen(name);
+    bool is_possible = !strchr(name, '=');
 
     if (environment->state != ATTRIBUTE_PRESENT)
         return environment->state;
-    for (size_t i = 0; i < environment->n_texts; i++) {
-        const char *text = environment->texts[i], *equals = strchr(text, '=');
+    for (size_t i = 0; is_possible && i < environment->n_texts; i++) {
+        const char *text = environment->texts[i];
 
-        if (equals && (size_t)(equals - text) == length && memcmp(text, name, length) == 0) {
-            *ret_value = equals + 1;
+        if (strncmp(text, name, length) == 0 && text[length] == '=') {
+            *ret_value = text + length + 1;
             return ATTRIBUTE_PRESENT;
         }
     }

@@ -18,10 +18,11 @@
 #include "lib/names.h"
 #include "lib/procfs.h"
 
-/* So many texts that the pointers to them take no more than the texts may. */
+/* More than any program has, and so few that going through them again and again is nothing; of
+ * names, so many that the pointers to them take no more than the names may. */
 enum {
-    ARGUMENTS_COUNT_MAX = FACTS_ARGUMENTS_MAX / sizeof(char *),
-    ENVIRON_COUNT_MAX = FACTS_ENVIRON_MAX / sizeof(char *),
+    ARGUMENTS_COUNT_MAX = 4096,
+    ENVIRON_COUNT_MAX = 16384,
     COUNT_MAX = FACTS_TEXT_MAX / sizeof(char *),
 };
 

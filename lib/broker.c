@@ -44,6 +44,7 @@ struct broker *broker_new(const struct broker_options *options, struct moment no
     broker->started_at = now;
     action_queue_init(&broker->actions);
     STAILQ_INIT(&broker->notices);
+    deadline_queue_init(&broker->ends);
     deadline_queue_init(&broker->deadlines);
     TAILQ_INIT(&broker->connections);
     TAILQ_INIT(&broker->silent);
@@ -166,10 +167,12 @@ void broker_notice(struct broker *broker, const struct notice *content, const ch
 {
     struct notice *notice = notice_new(content, rule, name);
 
-    if (notice)
-        STAILQ_INSERT_TAIL(&broker->notices, notice, link);
-    else
+    if (!notice) {
         broker->counters.n_lost_notices++;
+        return;
+    }
+    STAILQ_INSERT_TAIL(&broker->notices, notice, link);
+    broker->n_notices++;
 }
 
 void broker_peer_error(struct broker *broker, enum notice_peer_error error,
@@ -262,9 +265,11 @@ static void fill_question(struct action *action, const struct connection *connec
     if (connection) {
         action->connection = connection->handle;
         action->question.pid = connection->peer.pid;
+        action->question.uid = connection->peer.uid;
         return;
     }
     action->question.pid = runtime->pid;
+    action->question.uid = runtime->uid;
     action->question.start_time = runtime->start_time;
     if (runtime->process->is_held)
         action->process = runtime->process->id;
@@ -306,10 +311,22 @@ struct question *broker_forget_question(struct broker *broker, struct question *
     return NULL;
 }
 
+static struct question *find_question(const struct broker *broker, uint64_t id)
+{
+    struct question_tree questions = {broker->questions.rbh_root};
+    struct question key = {.id = id};
+
+    return RB_FIND(question_tree, &questions, &key);
+}
+
+bool broker_awaits(const struct broker *broker, uint64_t id)
+{
+    return find_question(broker, id) != NULL;
+}
+
 void broker_answer(struct broker *broker, uint64_t id, struct facts *facts, struct moment now)
 {
-    struct question key = {.id = id};
-    struct question *question = RB_FIND(question_tree, &broker->questions, &key);
+    struct question *question = find_question(broker, id);
 
     if (question) {
         struct connection *connection = question->connection;
@@ -417,36 +434,6 @@ void broker_kill_failed(struct broker *broker, uint64_t id, struct moment now)
     }
 }
 
-struct moment broker_next_deadline(const struct broker *broker)
-{
-    return deadline_queue_next(&broker->deadlines);
-}
-
-void broker_deadlines(struct broker *broker, struct moment now)
-{
-    struct deadline *deadline;
-
-    while ((deadline = deadline_queue_take_due(&broker->deadlines, now))) {
-        switch ((enum deadline_kind)deadline->kind) {
-        case DEADLINE_CONNECTION:
-            connection_deadline(container_of(deadline, struct connection, deadline), now);
-            break;
-        case DEADLINE_RUNTIME_END:
-            runtime_deadline(container_of(deadline, struct runtime, end), DEADLINE_RUNTIME_END,
-                             now);
-            break;
-        case DEADLINE_RUNTIME_NEXT:
-            runtime_deadline(container_of(deadline, struct runtime, next), DEADLINE_RUNTIME_NEXT,
-                             now);
-            break;
-        case DEADLINE_RUNTIME_ALIVE:
-            runtime_deadline(container_of(deadline, struct runtime, alive), DEADLINE_RUNTIME_ALIVE,
-                             now);
-            break;
-        }
-    }
-}
-
 struct action *broker_take_action(struct broker *broker)
 {
     struct action *action = action_take(&broker->actions);
@@ -487,9 +474,16 @@ struct notice *broker_take_notice(struct broker *broker)
 {
     struct notice *notice = STAILQ_FIRST(&broker->notices);
 
-    if (notice)
+    if (notice) {
         STAILQ_REMOVE_HEAD(&broker->notices, link);
+        broker->n_notices--;
+    }
     return notice;
+}
+
+size_t broker_notices(const struct broker *broker)
+{
+    return broker->n_notices;
 }
 
 /* Policy. */

@@ -93,6 +93,9 @@ void broker_connection_bytes(struct connection *connection, const uint8_t *bytes
  * keeps the socket until the ACTION_CLOSE that follows. */
 void broker_connection_ended(struct connection *connection, struct moment now);
 
+/* True while somebody waits for the answer to that question. */
+bool broker_awaits(const struct broker *broker, uint64_t question);
+
 /* The answer to a question, which the broker takes. An answer to a question that nobody waits for
  * any more is fine. */
 void broker_answer(struct broker *broker, uint64_t question, struct facts *facts,
@@ -110,8 +113,15 @@ void broker_kill_failed(struct broker *broker, uint64_t process, struct moment n
 /* When broker_deadlines has to be called at the latest; MOMENT_NEVER when nothing waits. */
 struct moment broker_next_deadline(const struct broker *broker);
 
-/* Acts on every deadline that is due. Whatever can be read from sockets must have been reported
- * before: an answer that is there is an answer, however late we look. */
+/*
+ * An answer that is there is an answer, however late we look: so before a
+ * deadline that is due is acted on, the connections of whoever it is about are
+ * read. The first of these asks for the reads, and the second, after they were
+ * done, acts. The ends of all rules that are due are taken first, and then so
+ * many of the rest that nobody's can keep the next end waiting: call both again
+ * while broker_next_deadline is due.
+ */
+void broker_read_due(struct broker *broker, struct moment now);
 void broker_deadlines(struct broker *broker, struct moment now);
 
 /* The next action, which the caller frees with action_free; NULL when there is none. */
@@ -120,6 +130,9 @@ struct action *broker_take_action(struct broker *broker);
 /* The next notice, which the caller frees with notice_free; NULL when there is none. Telling people
  * can wait until everything else is done, and must never keep a runtime waiting. */
 struct notice *broker_take_notice(struct broker *broker);
+
+/* How many there are to take. */
+size_t broker_notices(const struct broker *broker);
 
 /* Puts a new policy in force for runtimes that connect from now on; the broker takes a reference.
  * 0, or -ENOMEM: the old one stays. */

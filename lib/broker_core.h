@@ -8,6 +8,7 @@
  * broker.c       the entry points, policies, stopping
  * broker_operate.c  what operators ask for
  * broker_check.c    what must hold between two events
+ * broker_deadlines.c  what is acted on when its time has come
  * connection.c   bytes of one connection, up to its advertise and its replies
  * identify.c     from an advertise to a process and a runtime
  * process.c      processes and users, and what is charged to them
@@ -53,7 +54,9 @@ enum {
     BROKER_QUESTION_ATTEMPTS = 2,
     BROKER_VARIABLE_ATTEMPTS = 3,
     BROKER_UNDO_ATTEMPTS = 2,
-    BROKER_TEXT_MAX = 512, /* bytes kept of a text that a runtime sent about itself */
+    BROKER_NOISE_MAX = 256,        /* bytes after a reply: an error message is sent after some */
+    BROKER_TEXT_MAX = 512,         /* bytes kept of a text that a runtime sent about itself */
+    BROKER_DEADLINES_AT_ONCE = 64, /* besides the ends of rules */
 };
 
 enum deadline_kind {
@@ -139,6 +142,7 @@ struct connection {
     struct question *question; /* about its process */
     bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
+    size_t n_noise;            /* bytes that were read and mean nothing */
     struct runtime *runtime;
     enum command_id command; /* BUSY: what was sent */
     struct reply reply;
@@ -193,7 +197,9 @@ struct broker {
     struct action_queue actions;
     size_t n_reads; /* ACTION_READ in the queue */
     STAILQ_HEAD(, notice) notices;
-    struct deadline_queue deadlines;
+    size_t n_notices;
+    struct deadline_queue ends;      /* the deadlines of rules, which nothing else may delay */
+    struct deadline_queue deadlines; /* all others */
     uint64_t n_serials;
 
     struct connection_list connections;
@@ -285,6 +291,8 @@ struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
 /* Frees it when nothing is charged to it any more. */
 void user_settle(struct broker *broker, struct user *user);
 struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_time);
+/* The one that was started first of those of that pid; NULL when there is none. */
+struct process *process_first_of(struct broker *broker, int32_t pid);
 struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
                             bool is_identified, uint32_t uid) MUST_CHECK;
 /* Frees it when no runtime and no cookie of it has to be remembered any more. */
@@ -296,6 +304,9 @@ void process_release(struct broker *broker, struct process *process);
 /* The shell has none any more. */
 void process_lose_handle(struct broker *broker, struct process *process);
 bool process_knows_cookie(const struct process *process, const struct guid *cookie);
+/* False when the cookie would be one more than limits.cookies_per_process. */
+bool process_has_room(const struct process *process, const struct guid *cookie,
+                      const struct policy_limits *limits);
 /* False when memory is out. A cookie that is known already is fine. */
 bool process_remember_cookie(struct process *process, const struct guid *cookie) MUST_CHECK;
 /* When the next Resume to a connection without a runtime may go out. */
@@ -322,12 +333,10 @@ void identify_connection(struct connection *connection, struct moment now);
 /* `facts` NULL: the answer did not come in time. */
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now);
 
-/* The registry of cookies: the first runtime of that cookie or, where there is none, of the next
- * greater one; and the one after a runtime. */
+/* The registry of cookies. A runtime's place in it depends on whether it has ended: it is taken out
+ * before that changes, and put in again after. */
 void identify_register(struct runtime *runtime);
 void identify_unregister(struct runtime *runtime);
-struct runtime *identify_first(struct broker *broker, const struct guid *cookie);
-struct runtime *identify_next(struct runtime *runtime);
 
 /* runtime.c */
 

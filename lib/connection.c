@@ -298,6 +298,14 @@ static void take_reply(struct connection *connection, const uint8_t *bytes, size
     be_answered(connection, now);
 }
 
+/* Nobody waits for it; but who sends without end would be read without end. */
+static void take_noise(struct connection *connection, size_t length, struct moment now)
+{
+    connection->n_noise += length;
+    if (connection->n_noise > BROKER_NOISE_MAX)
+        reject(connection, PEER_SENT_GARBAGE, "goes on sending after its reply", now);
+}
+
 void broker_connection_bytes(struct connection *connection, const uint8_t *bytes, size_t length,
                              struct moment now)
 {
@@ -317,12 +325,15 @@ void broker_connection_bytes(struct connection *connection, const uint8_t *bytes
         return;
     case CONNECTION_NAMELESS:
     case CONNECTION_LEAVING:
-        /* The answer to Resume. Nobody waits for it, and what it says changes nothing. */
-        if (!connection->was_resumed)
+        /* The answer to Resume: what it says changes nothing. */
+        if (connection->was_resumed)
+            take_noise(connection, length, now);
+        else
             reject(connection, PEER_SENT_GARBAGE, "sent something that nobody asked for", now);
         return;
     case CONNECTION_ANSWERED:
         /* An error message after a whole environment is the runtime's way; the rest is noise. */
+        take_noise(connection, length, now);
         return;
     }
 }

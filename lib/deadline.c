@@ -17,6 +17,7 @@ void deadline_queue_init(struct deadline_queue *queue)
 {
     RB_INIT(&queue->tree);
     queue->n_set = 0;
+    queue->n_prepared = 0;
 }
 
 void deadline_init(struct deadline *deadline, int kind)
@@ -30,6 +31,8 @@ void deadline_stop(struct deadline_queue *queue, struct deadline *deadline)
         return;
     RB_REMOVE(deadline_tree, &queue->tree, deadline);
     deadline->at = MOMENT_NEVER;
+    queue->n_prepared -= deadline->is_prepared;
+    deadline->is_prepared = false;
 }
 
 void deadline_set(struct deadline_queue *queue, struct deadline *deadline, struct moment at)
@@ -62,12 +65,35 @@ struct moment deadline_queue_next(const struct deadline_queue *queue)
     return deadline ? deadline->at : MOMENT_NEVER;
 }
 
-struct deadline *deadline_queue_take_due(struct deadline_queue *queue, struct moment now)
+static struct deadline *if_due(struct deadline *deadline, struct moment now)
 {
-    struct deadline *deadline = earliest(queue);
+    return deadline && moment_is_due(deadline->at, now) ? deadline : NULL;
+}
 
-    if (!deadline || !moment_is_due(deadline->at, now))
-        return NULL;
-    deadline_stop(queue, deadline);
+struct deadline *deadline_queue_due(const struct deadline_queue *queue, struct moment now)
+{
+    return if_due(earliest(queue), now);
+}
+
+struct deadline *deadline_queue_due_after(struct deadline *deadline, struct moment now)
+{
+    return if_due(RB_NEXT(deadline_tree, NULL, deadline), now);
+}
+
+void deadline_prepare(struct deadline_queue *queue, struct deadline *deadline)
+{
+    queue->n_prepared += !deadline->is_prepared;
+    deadline->is_prepared = true;
+}
+
+/* Those that are not are few: they were set when the ones before them had been prepared. */
+struct deadline *deadline_queue_take_prepared(struct deadline_queue *queue, struct moment now)
+{
+    struct deadline *deadline = queue->n_prepared > 0 ? deadline_queue_due(queue, now) : NULL;
+
+    while (deadline && !deadline->is_prepared)
+        deadline = deadline_queue_due_after(deadline, now);
+    if (deadline)
+        deadline_stop(queue, deadline);
     return deadline;
 }

@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/moment.h"
@@ -21,11 +22,13 @@ struct deadline {
     struct moment at; /* MOMENT_NEVER: not in the queue */
     uint64_t order;
     int kind; /* the owner's, to tell its deadlines apart */
+    bool is_prepared;
 };
 
 struct deadline_queue {
     RB_HEAD(deadline_tree, deadline) tree;
     uint64_t n_set;
+    size_t n_prepared;
 };
 
 void deadline_queue_init(struct deadline_queue *queue);
@@ -40,5 +43,13 @@ void deadline_stop(struct deadline_queue *queue, struct deadline *deadline);
 /* When the next one is due; MOMENT_NEVER when none is set. */
 struct moment deadline_queue_next(const struct deadline_queue *queue);
 
-/* Takes out the earliest deadline that is due; NULL when none is. */
-struct deadline *deadline_queue_take_due(struct deadline_queue *queue, struct moment now);
+/* The earliest one that is due, and the one after another one; NULL when there is none. They stay
+ * in the queue. */
+struct deadline *deadline_queue_due(const struct deadline_queue *queue, struct moment now);
+struct deadline *deadline_queue_due_after(struct deadline *deadline, struct moment now);
+
+/* What has to be done before it is acted on was done; that ends when it is set anew or stopped. */
+void deadline_prepare(struct deadline_queue *queue, struct deadline *deadline);
+
+/* Takes out the earliest one that is due and prepared; NULL when none is. */
+struct deadline *deadline_queue_take_prepared(struct deadline_queue *queue, struct moment now);

@@ -2,6 +2,7 @@
 
 #include "lib/glob.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* One bracket while it is read. */
@@ -159,13 +160,16 @@ static const char *match_one(const char *glob, char byte)
 
 /* Only the last star met can still be wrong about what it took, so one point to go back to is
  * enough. */
-bool glob_match(const char *glob, const char *text)
+bool glob_match_within(const char *glob, const char *text, size_t *steps)
 {
     const char *after_star = NULL, *taken_to = NULL;
 
     while (*text != '\0') {
         const char *rest;
 
+        if (*steps == 0)
+            return false;
+        --*steps;
         if (*glob == '*') {
             after_star = ++glob;
             taken_to = text;
@@ -185,6 +189,13 @@ bool glob_match(const char *glob, const char *text)
     while (*glob == '*')
         glob++;
     return *glob == '\0';
+}
+
+bool glob_match(const char *glob, const char *text)
+{
+    size_t steps = SIZE_MAX;
+
+    return glob_match_within(glob, text, &steps);
 }
 
 enum glob_fault glob_check(const char *glob)

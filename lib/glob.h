@@ -12,6 +12,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "lib/util.h"
 
@@ -34,3 +35,7 @@ bool glob_is_literal(const char *glob);
  * steps and no memory, whatever the text; the pattern has to be GLOB_FINE.
  */
 bool glob_match(const char *glob, const char *text) MUST_CHECK;
+
+/* Likewise, with at most `*steps` steps, which are taken off. False with none left when that was
+ * not enough to tell. */
+bool glob_match_within(const char *glob, const char *text, size_t *steps) MUST_CHECK;

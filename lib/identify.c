@@ -32,13 +32,18 @@ static struct runtime *find_in_process(const struct process *process, const stru
     return NULL;
 }
 
-/* The runtimes of one cookie are neighbours in the tree. */
+/* The runtimes of one cookie are neighbours in the tree: those that live before those that have
+ * ended, which may be thousands, and those of one pid together. */
 static int compare_cookies(const struct runtime *a, const struct runtime *b)
 {
     int order = guid_compare(&a->cookie, &b->cookie);
 
     if (order != 0)
         return order;
+    if (runtime_has_ended(a) != runtime_has_ended(b))
+        return runtime_has_ended(a) ? 1 : -1;
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
     return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 
@@ -54,49 +59,49 @@ void identify_unregister(struct runtime *runtime)
     RB_REMOVE(cookie_tree, &runtime->broker->cookies, runtime);
 }
 
-struct runtime *identify_first(struct broker *broker, const struct guid *cookie)
+static struct runtime *if_living(struct runtime *runtime, const struct guid *cookie)
 {
-    struct runtime key = {.cookie = *cookie, .serial = 0};
-
-    return RB_NFIND(cookie_tree, &broker->cookies, &key);
+    return runtime && !runtime_has_ended(runtime) && guid_compare(&runtime->cookie, cookie) == 0
+               ? runtime
+               : NULL;
 }
 
-struct runtime *identify_next(struct runtime *runtime)
-{
-    return RB_NEXT(cookie_tree, &runtime->broker->cookies, runtime);
-}
-
-/* The next runtime, from `runtime` on, that has the cookie and has not ended. */
-static struct runtime *skip_to_living(struct runtime *runtime, const struct guid *cookie)
-{
-    while (runtime && guid_compare(&runtime->cookie, cookie) == 0) {
-        if (!runtime_has_ended(runtime))
-            return runtime;
-        runtime = identify_next(runtime);
-    }
-    return NULL;
-}
-
+/* The first living runtime of the cookie. */
 static struct runtime *first_living(struct broker *broker, const struct guid *cookie)
 {
-    return skip_to_living(identify_first(broker, cookie), cookie);
+    struct runtime key = {.cookie = *cookie, .pid = INT32_MIN};
+
+    return if_living(RB_NFIND(cookie_tree, &broker->cookies, &key), cookie);
+}
+
+static struct runtime *if_of_peer(struct runtime *runtime, const struct connection *connection)
+{
+    runtime = if_living(runtime, &connection->advertise.cookie);
+    return runtime && runtime->pid == connection->peer.pid ? runtime : NULL;
+}
+
+/* Those that live and have the cookie and the pid of the connection: the first, and the next. */
+static struct runtime *first_of_peer(const struct connection *connection)
+{
+    struct runtime key = {.cookie = connection->advertise.cookie, .pid = connection->peer.pid};
+
+    return if_of_peer(RB_NFIND(cookie_tree, &connection->broker->cookies, &key), connection);
+}
+
+static struct runtime *next_of_peer(struct runtime *runtime, const struct connection *connection)
+{
+    return if_of_peer(RB_NEXT(cookie_tree, &connection->broker->cookies, runtime), connection);
 }
 
 /* A runtime whose process cannot be identified is known by its cookie, pid and user alone. */
 static struct runtime *find_unidentified(const struct connection *connection)
 {
-    const struct guid *cookie = &connection->advertise.cookie;
-    struct runtime *runtime = first_living(connection->broker, cookie);
+    struct runtime *runtime = first_of_peer(connection);
 
-    while (runtime) {
-        const struct process *process = runtime->process;
-
-        if (!process->is_identified && process->pid == connection->peer.pid &&
-            process->user->uid == connection->peer.uid)
-            return runtime;
-        runtime = skip_to_living(identify_next(runtime), cookie);
-    }
-    return NULL;
+    while (runtime &&
+           (runtime->process->is_identified || runtime->process->user->uid != connection->peer.uid))
+        runtime = next_of_peer(runtime, connection);
+    return runtime;
 }
 
 /*
@@ -128,32 +133,18 @@ static struct runtime *find_last(const struct connection *connection)
  */
 static struct runtime *find_held(const struct connection *connection)
 {
-    const struct guid *cookie = &connection->advertise.cookie;
-    struct runtime *runtime = first_living(connection->broker, cookie);
+    struct runtime *runtime = first_of_peer(connection);
 
-    while (runtime) {
-        const struct process *process = runtime->process;
-
-        if (process->is_held && !process->has_ended && process->pid == connection->peer.pid &&
-            process->user->uid == connection->peer.uid)
-            return runtime;
-        runtime = skip_to_living(identify_next(runtime), cookie);
-    }
-    return NULL;
+    while (runtime && (!runtime->process->is_held || runtime->process->has_ended ||
+                       runtime->process->user->uid != connection->peer.uid))
+        runtime = next_of_peer(runtime, connection);
+    return runtime;
 }
 
 /* The cookie is known for that pid, so most likely its start time is all there is to learn. */
 static bool is_probably_known(const struct connection *connection)
 {
-    const struct guid *cookie = &connection->advertise.cookie;
-    struct runtime *runtime = first_living(connection->broker, cookie);
-
-    while (runtime) {
-        if (runtime->pid == connection->peer.pid)
-            return true;
-        runtime = skip_to_living(identify_next(runtime), cookie);
-    }
-    return false;
+    return first_of_peer(connection) != NULL;
 }
 
 static void ask(struct connection *connection, uint32_t wanted, struct moment now)
@@ -162,6 +153,15 @@ static void ask(struct connection *connection, uint32_t wanted, struct moment no
         broker_out_of_memory(connection->broker, now);
         identify_answered(connection, NULL, now);
     }
+}
+
+/* Likewise: a process of that pid has shown all the cookies that it may. */
+static bool is_probably_nameless(const struct connection *connection)
+{
+    const struct process *process = process_first_of(connection->broker, connection->peer.pid);
+
+    return process && !process_has_room(process, &connection->advertise.cookie,
+                                        &connection->broker->policy->limits);
 }
 
 static bool is_over_connection_limit(const struct connection *connection)
@@ -190,8 +190,9 @@ void identify_connection(struct connection *connection, struct moment now)
         return;
     }
     ask(connection,
-        is_probably_known(connection) ? (uint32_t)(FACTS_STAT | FACTS_STATUS)
-                                      : broker_facts_wanted(broker->policy),
+        is_probably_known(connection) || is_probably_nameless(connection)
+            ? (uint32_t)(FACTS_STAT | FACTS_STATUS)
+            : broker_facts_wanted(broker->policy),
         now);
 }
 
@@ -304,16 +305,16 @@ static void settle(struct connection *connection, const struct facts *facts,
             ask(connection, broker_facts_wanted(broker->policy), now);
             return;
         }
-        if (process->n_cookies >= broker->policy->limits.cookies_per_process &&
-            !process_knows_cookie(process, &connection->advertise.cookie)) {
-            broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
-                              "its process has shown more cookies than limits.cookies_per_process",
-                              now);
-            connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
-            return;
-        }
     }
     be_new(connection, facts, process, attributes, now);
+}
+
+static void be_over_cookie_limit(struct connection *connection, struct process *process,
+                                 struct moment now)
+{
+    broker_peer_error(connection->broker, PEER_OVER_LIMIT, &connection->peer, NULL,
+                      "its process has shown more cookies than limits.cookies_per_process", now);
+    connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
 }
 
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now)
@@ -345,6 +346,9 @@ void identify_answered(struct connection *connection, const struct facts *facts,
         connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
     else if (runtime)
         runtime_attach(runtime, connection, now);
+    else if (process &&
+             !process_has_room(process, &connection->advertise.cookie, &broker->policy->limits))
+        be_over_cookie_limit(connection, process, now);
     else if (facts && !(facts->wanted & FACTS_EXE))
         ask(connection, broker_facts_wanted(broker->policy), now);
     else

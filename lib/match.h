@@ -20,8 +20,10 @@ struct attributes;
 enum match_verdict {
     MATCH_NO,
     MATCH_YES,
-    MATCH_UNKNOWN, /* an attribute that decides could not be read */
-    MATCH_BARRED,  /* would match, but an earlier rule could not be decided (match_unknown: stop) */
+    /* An attribute that decides could not be read, or is so large that comparing it took too long.
+     */
+    MATCH_UNKNOWN,
+    MATCH_BARRED, /* would match, but an earlier rule could not be decided (match_unknown: stop) */
     MATCH_NOT_ASKED, /* a rule before it matched */
 };
 

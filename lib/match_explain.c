@@ -62,8 +62,10 @@ static void put_unreadable(struct bytes *out, enum attribute_id id,
         bytes_put_format(out, ": %s", attribute->why);
 }
 
-static void explain_text(const struct selector *selector, const struct attribute *attribute,
-                         struct bytes *out)
+static const char too_long[] = ", as far as that was compared before it took too long";
+
+static void explain_text(const struct selector *selector, enum match_verdict verdict,
+                         const struct attribute *attribute, struct bytes *out)
 {
     const char *name = attribute_name(selector->attribute);
     const size_t first = selector->attribute == ATTRIBUTE_ARGUMENTS ? 1 : 0;
@@ -87,6 +89,8 @@ static void explain_text(const struct selector *selector, const struct attribute
     put_globs(out, selector);
     if (attribute->is_cut)
         bytes_put_string(out, ", and there is more than was kept");
+    else if (verdict == MATCH_UNKNOWN)
+        bytes_put_string(out, too_long);
 }
 
 /* After the decision the environment is forgotten, and it is not known any more which of the two it
@@ -99,11 +103,19 @@ static void explain_forgotten_variable(const struct selector *selector, struct b
     put_globs(out, selector);
 }
 
-static void explain_variable(const struct selector *selector, const struct attributes *attributes,
-                             struct bytes *out)
+static void explain_variable(const struct selector *selector, enum match_verdict verdict,
+                             const struct attributes *attributes, struct bytes *out)
 {
     const char *value;
 
+    if (verdict == MATCH_UNKNOWN &&
+        attributes->list[ATTRIBUTE_ENVIRON].state == ATTRIBUTE_PRESENT &&
+        !attributes->list[ATTRIBUTE_ENVIRON].is_cut) {
+        bytes_put_string(out, "comparing the variable ");
+        put_text(out, selector->name);
+        bytes_put_string(out, " would have taken too long");
+        return;
+    }
     switch (attributes_variable(attributes, selector->name, &value)) {
     case ATTRIBUTE_UNKNOWN:
         bytes_put_string(out, "the variable ");
@@ -133,13 +145,13 @@ static void explain_selector(const struct selector *selector, enum match_verdict
 {
     switch (selector->kind) {
     case SELECTOR_TEXT:
-        explain_text(selector, &attributes->list[selector->attribute], out);
+        explain_text(selector, verdict, &attributes->list[selector->attribute], out);
         break;
     case SELECTOR_VARIABLE:
         if (verdict == MATCH_NO && attributes->list[ATTRIBUTE_ENVIRON].state == ATTRIBUTE_UNKNOWN)
             explain_forgotten_variable(selector, out);
         else
-            explain_variable(selector, attributes, out);
+            explain_variable(selector, verdict, attributes, out);
         break;
     case SELECTOR_ANY:
         bytes_put_format(out, "none of the %zu mappings in \"any\" (line %u) holds",

@@ -69,6 +69,14 @@ struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_
     return RB_FIND(process_tree, &broker->processes, &key);
 }
 
+struct process *process_first_of(struct broker *broker, int32_t pid)
+{
+    struct process key = {.pid = pid, .start_time = 0};
+    struct process *process = RB_NFIND(process_tree, &broker->processes, &key);
+
+    return process && process->pid == pid ? process : NULL;
+}
+
 struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
                             bool is_identified, uint32_t uid)
 {
@@ -121,6 +129,13 @@ bool process_knows_cookie(const struct process *process, const struct guid *cook
             return true;
     }
     return false;
+}
+
+bool process_has_room(const struct process *process, const struct guid *cookie,
+                      const struct policy_limits *limits)
+{
+    return process->n_cookies < limits->cookies_per_process ||
+           process_knows_cookie(process, cookie);
 }
 
 bool process_remember_cookie(struct process *process, const struct guid *cookie)

@@ -27,9 +27,14 @@ bool runtime_is_pending(const struct runtime *runtime)
     return runtime->state < RUNTIME_RUNNING;
 }
 
+static bool is_end(enum runtime_state state)
+{
+    return state == RUNTIME_GONE || state == RUNTIME_KILLED;
+}
+
 bool runtime_has_ended(const struct runtime *runtime)
 {
-    return runtime->state == RUNTIME_GONE || runtime->state == RUNTIME_KILLED;
+    return is_end(runtime->state);
 }
 
 static void join_state(struct runtime *runtime, enum runtime_state state)
@@ -107,11 +112,18 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
 {
     const char *old_state = runtime_state_name(runtime->state);
 
-    leave_state(runtime);
-    join_state(runtime, state);
+    if (runtime_has_ended(runtime) == is_end(state)) {
+        leave_state(runtime);
+        join_state(runtime, state);
+    } else {
+        identify_unregister(runtime);
+        leave_state(runtime);
+        join_state(runtime, state);
+        identify_register(runtime);
+    }
     runtime_set_next(runtime, deadline);
     if (state >= RUNTIME_HELD)
-        deadline_stop(&runtime->broker->deadlines, &runtime->end);
+        deadline_stop(&runtime->broker->ends, &runtime->end);
     if (old_state != runtime_state_name(state))
         tell_state(runtime, old_state, why, now);
 }
@@ -152,7 +164,7 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     TAILQ_INSERT_TAIL(&process->runtimes, runtime, in_process);
     identify_register(runtime);
     join_state(runtime, RUNTIME_DECIDING);
-    deadline_set(&broker->deadlines, &runtime->end,
+    deadline_set(&broker->ends, &runtime->end,
                  moment_after(runtime->connected_at, runtime->deadline_length));
     broker->counters.n_seen++;
     TAILQ_INSERT_TAIL(&runtime->connections, connection, in_runtime);
@@ -186,7 +198,7 @@ void runtime_free(struct runtime *runtime)
     leave_process(runtime);
     identify_unregister(runtime);
     broker_delist(runtime);
-    deadline_stop(&broker->deadlines, &runtime->end);
+    deadline_stop(&broker->ends, &runtime->end);
     deadline_stop(&broker->deadlines, &runtime->next);
     deadline_stop(&broker->deadlines, &runtime->alive);
     match_decision_deinit(&runtime->decision);

@@ -128,7 +128,7 @@ TAILQ_HEAD(connection_list, connection);
 
 struct runtime {
     struct broker *broker;
-    RB_ENTRY(runtime) by_cookie; /* cookie, then serial */
+    RB_ENTRY(runtime) by_cookie; /* see identify.c */
     RB_ENTRY(runtime) by_serial;
     TAILQ_ENTRY(runtime) in_order;   /* all runtimes */
     TAILQ_ENTRY(runtime) in_state;   /* those of the same state */

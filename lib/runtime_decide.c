@@ -159,7 +159,7 @@ static void take_rule(struct runtime *runtime, struct moment now)
     const struct policy_rule *rule = runtime->rule;
 
     runtime->deadline_length = rule->keys.deadline;
-    deadline_set(&runtime->broker->deadlines, &runtime->end,
+    deadline_set(&runtime->broker->ends, &runtime->end,
                  moment_after(runtime->connected_at, runtime->deadline_length));
     broker_count_match(runtime->broker, runtime->policy, rule, now);
 }

@@ -49,7 +49,7 @@ def test_one_runtime_from_hold_to_end(daemon, fake):
     one = daemon(HOLD)
     ctl = Ctl(one)
     assert ctl("list") == ""
-    runtime = fake(one.socket, arguments=["keep"])
+    runtime = fake(one.socket, arguments=["keep"], run_for="stdin")
     one.wait(r"held runtime=")
 
     row = ctl("list", "--held").splitlines()[1].split()

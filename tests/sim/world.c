@@ -122,6 +122,7 @@ void world_free(struct world *world)
     free_questions(world);
     for (size_t i = 0; i < world->n_connections; i++) {
         drop_message(world->connections[i]);
+        free(world->connections[i]->unread);
         free(world->connections[i]);
     }
     for (size_t i = 0; i < world->n_runtimes; i++)
@@ -315,9 +316,10 @@ static void carry_out(struct world *world, struct action *action,
         close_connection(action->connection);
         return;
     case ACTION_READ:
-        /* What peers send is reported at once here, so there is nothing to be read. */
+        ((struct world_connection *)action->connection)->is_asked_for = true;
         return;
     case ACTION_ASK:
+        world->wanted = action->question.wanted;
         process = find_process(world, action->question.pid);
         if (!process)
             process = &world->nobody;
@@ -368,6 +370,39 @@ static void free_question(struct world_question *question)
     free(question);
 }
 
+static void read_unread(struct world_connection *connection)
+{
+    uint8_t *unread = connection->unread;
+    size_t n_unread = connection->n_unread;
+
+    connection->is_asked_for = false;
+    connection->unread = NULL;
+    connection->n_unread = 0;
+    if (n_unread > 0)
+        broker_connection_bytes(connection->core, unread, n_unread, connection->world->now);
+    free(unread);
+}
+
+/* Reads what one connection has, as the shell does: bytes, and the end at the next time; false when
+ * nothing is wanted. */
+static bool read_asked(struct world *world)
+{
+    for (size_t i = 0; world->is_deaf && i < world->n_connections; i++) {
+        struct world_connection *connection = world->connections[i];
+        bool has_bytes = connection->n_unread > 0;
+
+        if (!connection->is_asked_for || connection->is_closed)
+            continue;
+        if (!has_bytes && connection->is_end_unread)
+            broker_connection_ended(connection->core, world->now);
+        else
+            read_unread(connection);
+        connection->is_asked_for = has_bytes && connection->is_end_unread;
+        return true;
+    }
+    return false;
+}
+
 void world_settle(struct world *world)
 {
     struct world_question *answers = NULL;
@@ -383,6 +418,8 @@ void world_settle(struct world *world)
         }
         broker_check(world->broker);
         world->answering = NULL;
+        if (read_asked(world))
+            continue;
         if (!answers)
             break;
         {
@@ -467,10 +504,21 @@ static size_t next_piece(struct world *world, size_t length)
     return 1 + (size_t)(world->piece_state >> 33) % length;
 }
 
+static void leave_unread(struct world_connection *connection, const void *bytes, size_t length)
+{
+    connection->unread = need(realloc(connection->unread, connection->n_unread + length));
+    memcpy(connection->unread + connection->n_unread, bytes, length);
+    connection->n_unread += length;
+}
+
 void world_send(struct world_connection *connection, const void *bytes, size_t length)
 {
     const uint8_t *at = bytes;
 
+    if (connection->world->is_deaf) {
+        leave_unread(connection, bytes, length);
+        return;
+    }
     while (length > 0 && !connection->is_closed && !connection->has_ended) {
         size_t piece = next_piece(connection->world, length);
 
@@ -517,6 +565,10 @@ void world_end(struct world_connection *connection)
     if (connection->is_closed || connection->has_ended)
         return;
     connection->has_ended = true;
+    if (connection->world->is_deaf) {
+        connection->is_end_unread = true;
+        return;
+    }
     broker_connection_ended(connection->core, connection->world->now);
     world_settle(connection->world);
 }
@@ -834,6 +886,14 @@ void world_serve(struct world *world)
     }
 }
 
+static void act_on_deadlines(struct world *world)
+{
+    broker_read_due(world->broker, world->now);
+    world_settle(world);
+    broker_deadlines(world->broker, world->now);
+    world_settle(world);
+}
+
 void world_pass(struct world *world, struct span length, bool is_served)
 {
     struct moment end = moment_after(world->now, length);
@@ -849,8 +909,7 @@ void world_pass(struct world *world, struct span length, bool is_served)
             break;
         if (moment_is_before(world->now, next))
             world->now = next;
-        broker_deadlines(world->broker, world->now);
-        world_settle(world);
+        act_on_deadlines(world);
         if (is_served)
             world_serve(world);
     }
@@ -864,8 +923,16 @@ void world_stall(struct world *world, struct span length)
 
 void world_wake(struct world *world)
 {
-    broker_deadlines(world->broker, world->now);
+    while (moment_is_due(broker_next_deadline(world->broker), world->now))
+        act_on_deadlines(world);
+}
+
+void world_hear(struct world *world)
+{
+    for (size_t i = 0; i < world->n_connections; i++)
+        world->connections[i]->is_asked_for = true;
     world_settle(world);
+    world->is_deaf = false;
 }
 
 void world_stop(struct world *world, enum broker_stop stop)

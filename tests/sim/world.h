@@ -71,6 +71,10 @@ struct world_connection {
     uint8_t *message; /* sent to it and not yet taken */
     size_t message_length;
     unsigned n_messages; /* in all */
+    uint8_t *unread;     /* what it sent while the world was deaf */
+    size_t n_unread;
+    bool is_end_unread; /* likewise */
+    bool is_asked_for;  /* the broker wants it read */
 };
 
 /* A command that a runtime got. */
@@ -134,9 +138,11 @@ struct world {
     size_t n_runtimes;
     size_t usable_descriptors;
     bool is_paused;
+    bool is_deaf;         /* what peers send stays unread, but where the broker asks for it */
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
     struct world_question *questions; /* left open */
+    uint32_t wanted;                  /* by the last question */
     struct world_process nobody;      /* who is asked about when a pid is not known here */
     struct world_process *answering;  /* the one whose answer is being given */
 };
@@ -190,6 +196,9 @@ void world_pass(struct world *world, struct span length, bool is_served);
  * that could be read was read. */
 void world_stall(struct world *world, struct span length);
 void world_wake(struct world *world);
+
+/* Ends deafness: what was left unread is read. */
+void world_hear(struct world *world);
 
 /* The daemon is told to stop. */
 void world_stop(struct world *world, enum broker_stop stop);

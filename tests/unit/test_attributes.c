@@ -413,8 +413,8 @@ START_TEST(memory_is_bounded)
     ck_assert_int_eq(attributes_take_facts(&attributes, 1, facts, NULL), 0);
     ck_assert(attributes.list[ATTRIBUTE_ARGUMENTS].is_cut);
     ck_assert(attributes.list[ATTRIBUTE_ENVIRON].is_cut);
-    ck_assert_uint_eq(attributes.list[ATTRIBUTE_ARGUMENTS].n_texts,
-                      FACTS_ARGUMENTS_MAX / sizeof(char *));
+    ck_assert_uint_eq(attributes.list[ATTRIBUTE_ARGUMENTS].n_texts, 4096);
+    ck_assert_uint_eq(attributes.list[ATTRIBUTE_ENVIRON].n_texts, 16384);
     ck_assert_uint_le(attributes_size(&attributes),
                       sizeof attributes + 2 * FACTS_ARGUMENTS_MAX + 2 * FACTS_ENVIRON_MAX);
     memset(nothing, 'x', FACTS_ENVIRON_MAX);

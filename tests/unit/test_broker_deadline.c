@@ -161,6 +161,90 @@ START_TEST(a_stall_of_the_daemon)
 }
 END_TEST
 
+/* An answer that is there counts, however late we look: who is late is read before he is judged,
+ * and nobody else has to be. */
+START_TEST(an_answer_that_nobody_read_yet)
+{
+    struct world *world = world_new(HEAD);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa"), *other;
+    const struct runtime *seen;
+
+    world_start(runtime);
+    for (size_t i = 0; i + 2 < N_COMMANDS; i++)
+        ck_assert(world_serve_one(runtime));
+    seen = world_find(world, "aaaaaaaa");
+    world->is_deaf = true;
+    ck_assert(world_serve_one(runtime));
+    world_stall(world, span_from_s(10));
+    other = runtime_in(world, "bbbbbbbb");
+    world_start(other);
+    world_wake(world);
+    ck_assert_int_eq(seen->outcome, OUTCOME_APPLIED);
+    ck_assert_int_eq(seen->state, RUNTIME_RESUMING);
+    ck_assert_ptr_null(world_find(world, "bbbbbbbb"));
+    world_hear(world);
+    world_pass(world, span_from_s(1), true);
+    ck_assert(was_resumed(runtime));
+    ck_assert_int_eq(seen->state, RUNTIME_RUNNING);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_APPLIED);
+    world_free(world);
+}
+END_TEST
+
+/* So with an advertise that came in time, and with an end. */
+START_TEST(what_was_said_in_time)
+{
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world *world = world_new(HEAD);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_connection *late = world_connect(world, process, 0);
+    struct world_connection *gone = world_connect(world, process, 0);
+
+    world->is_deaf = true;
+    world_advertise(late, &cookie, (uint64_t)process->pid);
+    world_end(gone);
+    world_stall(world, span_from_s(10));
+    world_wake(world);
+    ck_assert(!late->is_closed);
+    ck_assert_ptr_nonnull(world_find(world, "aaaaaaaa"));
+    ck_assert(gone->is_closed);
+    world_free(world);
+}
+END_TEST
+
+/* The end of a rule comes before everything else that is due, however much that is. */
+START_TEST(nothing_is_taken_before_the_ends_of_rules)
+{
+    enum { N = 1000 };
+    struct world *world = world_new(HEAD "limits: { silent: 2000 }\n");
+    struct world_process *process = world_process(world, "/other", ENVIRON);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct world_connection *first_silent = NULL;
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        struct world_connection *silent = world_connect(world, process, 0);
+
+        first_silent = first_silent ? first_silent : silent;
+    }
+    world_start(runtime);
+    ck_assert(world_serve_one(runtime));
+    world_stall(world, span_from_s(10));
+    broker_read_due(world->broker, world->now);
+    world_settle(world);
+    broker_deadlines(world->broker, world->now);
+    world_settle(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RESUMING);
+    for (size_t i = 0; i < world->n_connections; i++)
+        n_left += !world->connections[i]->is_closed;
+    ck_assert_uint_gt(n_left, N / 2);
+    ck_assert(first_silent->is_closed);
+    world_wake(world);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 0);
+    world_free(world);
+}
+END_TEST
+
 START_TEST(nobody_waits_for_the_others)
 {
     enum { N = 1000 };
@@ -286,5 +370,7 @@ START_TEST(stopping_resumes_or_keeps)
 END_TEST
 
 UNIT_TESTS(a_stuck_server_thread, a_silent_runtime, a_stall_of_the_daemon,
-           nobody_waits_for_the_others, a_reload_changes_nothing_for_who_has_come,
-           a_hold_is_bounded, an_operator_resumes_at_any_point, stopping_resumes_or_keeps);
+           an_answer_that_nobody_read_yet, what_was_said_in_time,
+           nothing_is_taken_before_the_ends_of_rules, nobody_waits_for_the_others,
+           a_reload_changes_nothing_for_who_has_come, a_hold_is_bounded,
+           an_operator_resumes_at_any_point, stopping_resumes_or_keeps);

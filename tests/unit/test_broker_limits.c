@@ -174,6 +174,33 @@ START_TEST(a_process_with_many_cookies_is_resumed)
 }
 END_TEST
 
+/* Its arguments and its environment may be as long as the kernel allows, so they are not read again
+ * and again. */
+START_TEST(a_process_without_room_for_a_cookie_is_not_looked_at_in_full)
+{
+    struct world *world = world_new(HEAD "limits: { cookies_per_process: 1 }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct guid cookies[] = {world_cookie("aaaaaaaa"), world_cookie("bbbbbbbb")};
+    struct world_connection *connection;
+    struct world_command command;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cookies); i++) {
+        connection = world_connect(world, process, 0);
+        world_advertise(connection, &cookies[i], (uint64_t)process->pid);
+    }
+    ck_assert_uint_eq(n_errors(world, PEER_OVER_LIMIT), 1);
+    ck_assert_uint_eq(world->wanted & (FACTS_ARGUMENTS | FACTS_ENVIRON | FACTS_EXE), 0);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    /* Nor does it stand in the way of another one that gets its pid. */
+    process->start_time++;
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookies[1], (uint64_t)process->pid);
+    ck_assert_ptr_nonnull(world_find(world, "bbbbbbbb"));
+    world_free(world);
+}
+END_TEST
+
 /* Whoever is not remembered must not be resumed in a tight circle. */
 START_TEST(a_nameless_one_that_comes_back_is_paced)
 {
@@ -424,6 +451,38 @@ START_TEST(noise_costs_the_connection_only)
 }
 END_TEST
 
+/* After its reply a runtime has nothing to say, or a few bytes. Who goes on is not read for ever.
+ */
+START_TEST(who_goes_on_after_the_reply_is_let_go)
+{
+    enum { IS_ONE_OF_A_RUNTIME, IS_NAMELESS, CASES };
+    static const uint8_t noise[128];
+
+    for (int i = 0; i < CASES; i++) {
+        struct world *world = world_new(HEAD "limits: { connections_per_user: 1 }\n");
+        struct world_process *process = world_process(world, "/app", ENVIRON);
+        struct guid cookie = world_cookie("aaaaaaaa");
+        struct world_connection *connection, *another = world_connect(world, process, 0);
+        struct world_command command;
+
+        if (i == IS_ONE_OF_A_RUNTIME)
+            world_end(another);
+        connection = world_connect(world, process, 0);
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+        ck_assert(world_take_command(connection, &command));
+        ck_assert_int_eq(command.id, COMMAND_RESUME);
+        world_send_status(connection, true, 0);
+        world_send(connection, noise, sizeof noise);
+        ck_assert(!connection->is_closed);
+        world_send(connection, noise, sizeof noise);
+        world_send(connection, noise, sizeof noise);
+        ck_assert(connection->is_closed);
+        ck_assert_uint_eq(n_errors(world, PEER_SENT_GARBAGE), 1);
+        world_free(world);
+    }
+}
+END_TEST
+
 START_TEST(a_runtime_with_too_many_connections_keeps_its_ports)
 {
     struct world *world = world_new(HEAD "limits: { connections_per_user: 1000 }\n");
@@ -444,7 +503,9 @@ START_TEST(a_runtime_with_too_many_connections_keeps_its_ports)
 }
 END_TEST
 
-UNIT_TESTS(who_says_nothing_is_let_go, garbage_is_let_go_at_its_first_wrong_byte,
+UNIT_TESTS(a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
+           who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
+           garbage_is_let_go_at_its_first_wrong_byte,
            an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
            silence_delays_nobody, a_process_with_many_cookies_is_resumed,
            a_nameless_one_that_comes_back_is_paced,

@@ -9,13 +9,25 @@ static struct moment at(int64_t us)
     return (struct moment){us};
 }
 
+static struct deadline *take_due(struct deadline_queue *queue, struct moment now)
+{
+    struct deadline *deadline = deadline_queue_due(queue, now);
+
+    ck_assert_ptr_null(deadline_queue_take_prepared(queue, now));
+    if (!deadline)
+        return NULL;
+    deadline_prepare(queue, deadline);
+    ck_assert_ptr_eq(deadline_queue_take_prepared(queue, now), deadline);
+    return deadline;
+}
+
 START_TEST(nothing_is_due_in_an_empty_queue)
 {
     struct deadline_queue queue;
 
     deadline_queue_init(&queue);
     ck_assert(moment_is_never(deadline_queue_next(&queue)));
-    ck_assert_ptr_null(deadline_queue_take_due(&queue, at(INT64_MAX - 1)));
+    ck_assert_ptr_null(take_due(&queue, at(INT64_MAX - 1)));
 }
 END_TEST
 
@@ -30,11 +42,11 @@ START_TEST(the_earliest_comes_first_and_not_a_microsecond_too_soon)
     deadline_set(&queue, &late, at(200));
     deadline_set(&queue, &early, at(100));
     ck_assert_int_eq(deadline_queue_next(&queue).us, 100);
-    ck_assert_ptr_null(deadline_queue_take_due(&queue, at(99)));
-    ck_assert_ptr_eq(deadline_queue_take_due(&queue, at(100)), &early);
+    ck_assert_ptr_null(take_due(&queue, at(99)));
+    ck_assert_ptr_eq(take_due(&queue, at(100)), &early);
     ck_assert(moment_is_never(early.at));
-    ck_assert_ptr_null(deadline_queue_take_due(&queue, at(199)));
-    ck_assert_ptr_eq(deadline_queue_take_due(&queue, at(1000)), &late);
+    ck_assert_ptr_null(take_due(&queue, at(199)));
+    ck_assert_ptr_eq(take_due(&queue, at(1000)), &late);
     ck_assert(moment_is_never(deadline_queue_next(&queue)));
 }
 END_TEST
@@ -50,7 +62,7 @@ START_TEST(those_of_one_moment_come_in_the_order_in_which_they_were_set)
         deadline_set(&queue, &list[i], at(7));
     }
     for (int i = 0; i < 20; i++)
-        ck_assert_ptr_eq(deadline_queue_take_due(&queue, at(7)), &list[i]);
+        ck_assert_ptr_eq(take_due(&queue, at(7)), &list[i]);
 }
 END_TEST
 
@@ -63,12 +75,12 @@ START_TEST(moving_and_stopping_leave_nothing_behind)
     deadline_init(&deadline, 0);
     deadline_set(&queue, &deadline, at(10));
     deadline_set(&queue, &deadline, at(30));
-    ck_assert_ptr_null(deadline_queue_take_due(&queue, at(20)));
+    ck_assert_ptr_null(take_due(&queue, at(20)));
     deadline_set(&queue, &deadline, MOMENT_NEVER);
-    ck_assert_ptr_null(deadline_queue_take_due(&queue, at(1000)));
+    ck_assert_ptr_null(take_due(&queue, at(1000)));
     deadline_stop(&queue, &deadline);
     deadline_set(&queue, &deadline, at(5));
-    ck_assert_ptr_eq(deadline_queue_take_due(&queue, at(5)), &deadline);
+    ck_assert_ptr_eq(take_due(&queue, at(5)), &deadline);
 }
 END_TEST
 
@@ -96,7 +108,7 @@ START_TEST(many_come_out_sorted)
 
         ck_assert_int_ge(next.us, before);
         before = next.us;
-        taken = deadline_queue_take_due(&queue, next);
+        taken = take_due(&queue, next);
         ck_assert_ptr_nonnull(taken);
         n++;
     }
@@ -104,7 +116,36 @@ START_TEST(many_come_out_sorted)
 }
 END_TEST
 
+START_TEST(only_what_is_prepared_is_taken)
+{
+    struct deadline_queue queue;
+    struct deadline list[3];
+
+    deadline_queue_init(&queue);
+    for (int i = 0; i < 3; i++) {
+        deadline_init(&list[i], i);
+        deadline_set(&queue, &list[i], at(10 * (i + 1)));
+    }
+    ck_assert_ptr_eq(deadline_queue_due_after(&list[0], at(20)), &list[1]);
+    ck_assert_ptr_null(deadline_queue_due_after(&list[1], at(29)));
+    deadline_prepare(&queue, &list[1]);
+    deadline_prepare(&queue, &list[1]);
+    deadline_prepare(&queue, &list[2]);
+    ck_assert_ptr_eq(deadline_queue_take_prepared(&queue, at(29)), &list[1]);
+    ck_assert_ptr_null(deadline_queue_take_prepared(&queue, at(29)));
+    /* A new setting has to be prepared anew, also one to be stopped and set to the same. */
+    deadline_set(&queue, &list[2], at(25));
+    ck_assert_ptr_null(deadline_queue_take_prepared(&queue, at(100)));
+    deadline_prepare(&queue, &list[2]);
+    deadline_stop(&queue, &list[2]);
+    deadline_set(&queue, &list[2], at(25));
+    ck_assert_ptr_null(deadline_queue_take_prepared(&queue, at(100)));
+    ck_assert_uint_eq(queue.n_prepared, 0);
+}
+END_TEST
+
 UNIT_TESTS(nothing_is_due_in_an_empty_queue,
            the_earliest_comes_first_and_not_a_microsecond_too_soon,
            those_of_one_moment_come_in_the_order_in_which_they_were_set,
-           moving_and_stopping_leave_nothing_behind, many_come_out_sorted);
+           moving_and_stopping_leave_nothing_behind, many_come_out_sorted,
+           only_what_is_prepared_is_taken);

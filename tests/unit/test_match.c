@@ -406,10 +406,63 @@ START_TEST(hostile_texts_end)
 }
 END_TEST
 
+/* However many rules there are and however much a process has of what they compare: at some point
+ * that ends, and what was not compared is unknown. What there is one of is compared all the same.
+ */
+START_TEST(hostile_texts_are_not_compared_for_ever)
+{
+    enum { N = 500, LENGTH = 64 * 1024 };
+    struct policy_rule rules[N] = {0};
+    struct selector selectors[N] = {0};
+    struct policy policy = {.rules = rules, .n_rules = N};
+    struct match_decision decision;
+    const char *texts[2] = {"a", NULL}, *exe[1] = {"/app"};
+    struct attributes attributes = {.pid = 1};
+    char *text = malloc(LENGTH + 1), slow[] = "*a*a*a*a*a*[ab]*b*c", fits[] = "/app";
+    char *globs[] = {slow}, *exe_globs[] = {fits};
+    struct bytes why;
+
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'a', LENGTH);
+    text[LENGTH] = '\0';
+    texts[1] = text;
+    attributes.list[ATTRIBUTE_ARGUMENTS] =
+        (struct attribute){.state = ATTRIBUTE_PRESENT, .texts = texts, .n_texts = 2};
+    attributes.list[ATTRIBUTE_EXE] =
+        (struct attribute){.state = ATTRIBUTE_PRESENT, .texts = exe, .n_texts = 1};
+    for (size_t i = 0; i < N; i++) {
+        selectors[i] = (struct selector){.kind = SELECTOR_TEXT,
+                                         .attribute = ATTRIBUTE_ARGUMENTS,
+                                         .globs = globs,
+                                         .n_globs = 1,
+                                         .number = 1};
+        rules[i] = (struct policy_rule){.match = {.kind = SELECTOR_ALL,
+                                                  .children = &selectors[i],
+                                                  .n_children = 1},
+                                        .match_unknown = POLICY_UNKNOWN_NEXT,
+                                        .any_container = true};
+    }
+    selectors[N - 1].attribute = ATTRIBUTE_EXE;
+    selectors[N - 1].globs = exe_globs;
+    ck_assert_int_eq(match_decide(&policy, &attributes, &decision), 0);
+    ck_assert_uint_eq(decision.reasons[0].verdict, MATCH_NO);
+    ck_assert_uint_eq(decision.reasons[N - 2].verdict, MATCH_UNKNOWN);
+    ck_assert_ptr_eq(decision.rule, &rules[N - 1]);
+    bytes_init(&why, SIZE_MAX - 1);
+    match_explain(&rules[N - 2], &decision.reasons[N - 2], &attributes, &why);
+    ck_assert_int_eq(bytes_finish(&why), 0);
+    ck_assert_ptr_nonnull(strstr((const char *)why.data, "took too long"));
+    bytes_deinit(&why);
+    match_decision_deinit(&decision);
+    free(text);
+}
+END_TEST
+
 void unit_add_tests(TCase *tests)
 {
     tcase_add_loop_test(tests, random_rules_decide_as_a_plain_matcher_does, 0, 8);
     tcase_add_test(tests, a_policy_without_rules_decides_nothing);
     tcase_add_test(tests, special_numbers_are_no_selectors);
     tcase_add_test(tests, hostile_texts_end);
+    tcase_add_test(tests, hostile_texts_are_not_compared_for_ever);
 }
