@@ -104,6 +104,32 @@ static struct runtime *find_unidentified(const struct connection *connection)
     return runtime;
 }
 
+/* Whether a connection that nobody can be asked about may be its last one. Whom nobody could ever
+ * look at may well live, and has no last one. */
+static bool may_come_back_ended(const struct runtime *runtime, const struct connection *connection)
+{
+    return runtime->uid == connection->peer.uid && runtime->start_time != 0 &&
+           runtime->state >= RUNTIME_RESUMING;
+}
+
+/* The one of the cookie and the pid that ended last; NULL when none did. */
+static struct runtime *last_ended_of_peer(const struct connection *connection)
+{
+    struct cookie_tree *cookies = &connection->broker->cookies;
+    struct runtime key = {.cookie = connection->advertise.cookie,
+                          .pid = connection->peer.pid,
+                          .state = RUNTIME_GONE,
+                          .serial = UINT64_MAX};
+    struct runtime *after = RB_NFIND(cookie_tree, cookies, &key);
+    struct runtime *last =
+        after ? RB_PREV(cookie_tree, cookies, after) : RB_MAX(cookie_tree, cookies);
+
+    return last && runtime_has_ended(last) && last->pid == key.pid &&
+                   guid_compare(&last->cookie, &key.cookie) == 0
+               ? last
+               : NULL;
+}
+
 /*
  * The connection of a process that cannot be looked at, most likely since it
  * has ended: after Resume a runtime comes back once more, and a short program
@@ -112,19 +138,13 @@ static struct runtime *find_unidentified(const struct connection *connection)
  */
 static struct runtime *find_last(const struct connection *connection)
 {
-    const struct guid *cookie = &connection->advertise.cookie;
-    struct runtime *runtime = identify_first(connection->broker, cookie), *found = NULL;
+    struct runtime *runtime = first_of_peer(connection);
 
-    for (; runtime && guid_compare(&runtime->cookie, cookie) == 0;
-         runtime = identify_next(runtime)) {
-        /* Whom nobody could ever look at may well live, and is no last one. */
-        if (runtime->pid != connection->peer.pid || runtime->uid != connection->peer.uid ||
-            runtime->start_time == 0 || runtime->state < RUNTIME_RESUMING)
-            continue;
-        if (!found || !found->process)
-            found = runtime;
-    }
-    return found;
+    while (runtime && !may_come_back_ended(runtime, connection))
+        runtime = next_of_peer(runtime, connection);
+    if (!runtime)
+        runtime = last_ended_of_peer(connection);
+    return runtime && may_come_back_ended(runtime, connection) ? runtime : NULL;
 }
 
 /*
