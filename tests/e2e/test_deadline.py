@@ -2,17 +2,13 @@
 """At its deadline nothing of ours keeps a runtime: Resume is the next message that it reads, and nothing else is."""
 
 import contextlib
-import fcntl
 import signal
-import socket
-import struct
-import termios
 
 import pytest
-from harness import CLSID, rule, until
+from harness import CLSID, rule
+from others import Full, Tool
 
 OLD = {"OLD": "x"}
-HALF_MESSAGE = b"DOTNET_IPC_V1\0\x40"
 # Commands of the whole plan, and at which one the runtime is caught.
 POINTS = ["0300", "info3", "set-env@1", "set-env@2", "startup-profiler", "hook"]
 
@@ -110,21 +106,14 @@ def test_who_comes_while_the_daemon_stands_gets_its_plan(daemon, fake, folder):
     assert runtime.commands() == [*whole(folder), "resume"]
 
 
-def unread_bytes(sock):
-    """What its peer has not read yet."""
-    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0]
-
-
 @pytest.mark.parametrize("is_planned", [True, False])
 def test_another_tool_blocks_it_on_its_own_port(daemon, fake, folder, is_planned):
     one = daemon([plan(folder, deadline="1s")] if is_planned else [])
     one.freeze()
     path = str(folder / "default.sock")
     runtime = fake(one.socket, f"default-port={path}", environment=OLD)
-    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as tool:
-        until(lambda: tool.connect_ex(path), lambda error: error == 0)
-        tool.send(HALF_MESSAGE)
-        until(lambda: unread_bytes(tool), lambda n: n == 0)
+    with contextlib.closing(Tool(path)) as tool:
+        tool.block()
         one.thaw()
         one.wait(rf"resuming .*pid={runtime.pid} ")
         held = one.until(runtime.pid, lambda receipt: receipt["blocked"])
@@ -133,24 +122,6 @@ def test_another_tool_blocks_it_on_its_own_port(daemon, fake, folder, is_planned
     assert runtime.commands() == ["0000", "resume"]
     assert one.receipt(runtime.pid, "running")["blocked"] is None
     assert set(runtime.finish()) <= {"resume"}
-
-
-class Full:
-    """A socket of somebody else whose queue is full: whoever connects waits until there is room."""
-
-    def __init__(self, path):
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(str(path))
-        self.listener.listen(0)
-        self.first = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.first.connect(str(path))
-
-    def make_room(self):
-        self.listener.accept()[0].close()
-
-    def close(self):
-        self.first.close()
-        self.listener.close()
 
 
 @pytest.mark.parametrize("is_planned", [True, False])

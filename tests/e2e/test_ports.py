@@ -3,10 +3,10 @@
 
 import contextlib
 import os
-import socket
 
 import pytest
 from harness import listen, rule
+from others import Elsewhere, Tool
 
 PLAN = [rule(env={"A": "1"})]
 NO_PLAN = []
@@ -77,29 +77,6 @@ def test_the_same_path_several_times_for_many(daemon, fleet, n):
     assert summary["commands"]["ResumeRuntime"] >= 100 * n
 
 
-class Elsewhere:
-    """A port that is not ours: it accepts, and resumes when it is told to."""
-
-    RESUME = b"DOTNET_IPC_V1\0" + bytes([20, 0, 4, 1, 0, 0])
-
-    def __init__(self, path):
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(str(path))
-        self.listener.listen()
-        self.connection = None
-
-    def accept(self):
-        self.connection, _ = self.listener.accept()
-
-    def resume(self):
-        self.connection.sendall(self.RESUME)
-
-    def close(self):
-        self.listener.close()
-        if self.connection:
-            self.connection.close()
-
-
 @pytest.mark.parametrize("rules", [PLAN, NO_PLAN], ids=["matched", "unmatched"])
 def test_a_port_of_somebody_else_holds_it(daemon, fake, folder, rules):
     one = daemon(rules)
@@ -124,9 +101,8 @@ def test_its_own_default_port_holds_it(daemon, fake, folder):
     one.wait(rf"step resume ok .*pid={runtime.pid} ")
     held = one.until(runtime.pid, lambda receipt: receipt["blocked"])
     assert (held["state"], held["blocked"]) == ("resuming", "other_port")
-    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as tool:
-        tool.connect(path)
-        tool.sendall(Elsewhere.RESUME)
+    with contextlib.closing(Tool(path)) as tool:
+        tool.resume()
         check_applied_once(runtime, True)
     one.receipt(runtime.pid, "running")
 
