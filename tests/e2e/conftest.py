@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
 
+import apps  # noqa: E402
 import harness  # noqa: E402
 import rig as rigs  # noqa: E402
 import runtimes  # noqa: E402
@@ -64,3 +65,20 @@ app = maker(runtimes.App)
 @pytest.fixture(scope="session")
 def rig():
     return rigs.Rig(os.environ["DIAGPORT_RIG"])
+
+
+@pytest.fixture
+def start(app, rig, folder):
+    """Starts programs of the rig by name, which tell of themselves and run until they are told to end."""
+
+    def start_one(name, ports, *arguments, environment=None, **options):
+        return app(
+            [*apps.command(rig, name), "--names", ",".join(apps.UNTOUCHED_VARIABLES), "--wait"],
+            ports,
+            folder,
+            *arguments,
+            environment={**apps.LAUNCH, **(environment or {})},
+            **options,
+        )
+
+    return start_one

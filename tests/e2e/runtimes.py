@@ -190,3 +190,6 @@ class App(Program):
 
     def report(self):
         return json.loads(self.lines.wait(r"^\{").string)
+
+    def finish(self):
+        assert self.end() == 0
