@@ -141,6 +141,7 @@ struct connection {
     struct moment advertised_at;
     struct question *question; /* about its process */
     bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
+    bool has_read_itself;      /* IDENTIFYING: and what it says after its advertise */
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
     size_t n_noise;            /* bytes that were read and mean nothing */
     struct runtime *runtime;

@@ -303,6 +303,20 @@ static void be_new(struct connection *connection, const struct facts *facts,
     decide_runtime(runtime, facts, problem, now);
 }
 
+/*
+ * What nobody can be asked about any more is most likely the last connection of
+ * a program that is over and was forgotten: then its end is there to be read,
+ * and nothing is made of it. True when that is tried.
+ */
+static bool read_to_its_end(struct connection *connection, struct moment now)
+{
+    if (connection->has_read_itself || !broker_read(connection->broker, connection))
+        return false;
+    connection->has_read_itself = true;
+    ask(connection, broker_facts_wanted(connection->broker->policy), now);
+    return true;
+}
+
 /* The process is known now; the runtime may be. */
 static void settle(struct connection *connection, const struct facts *facts,
                    struct process *process, struct attributes *attributes, struct moment now)
@@ -312,6 +326,8 @@ static void settle(struct connection *connection, const struct facts *facts,
     if (!process) {
         bool is_identified = attributes->start_time != 0;
 
+        if (!is_identified && facts && read_to_its_end(connection, now))
+            return;
         process = process_new(broker, connection->peer.pid, attributes->start_time, is_identified,
                               connection->peer.uid);
         if (!process) {

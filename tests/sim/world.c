@@ -935,6 +935,12 @@ void world_hear(struct world *world)
     world->is_deaf = false;
 }
 
+void world_hear_once(struct world_connection *connection)
+{
+    read_unread(connection);
+    world_settle(connection->world);
+}
+
 void world_stop(struct world *world, enum broker_stop stop)
 {
     broker_stop(world->broker, stop, world->now);

@@ -200,6 +200,10 @@ void world_wake(struct world *world);
 /* Ends deafness: what was left unread is read. */
 void world_hear(struct world *world);
 
+/* Reads what one connection has sent, as the shell does: its end would be read at the next time, or
+ * when the broker asks for it. */
+void world_hear_once(struct world_connection *connection);
+
 /* The daemon is told to stop. */
 void world_stop(struct world *world, enum broker_stop stop);
 

@@ -361,6 +361,65 @@ START_TEST(a_last_connection_of_the_dead_is_its_own)
 }
 END_TEST
 
+/* However long ago its runtime was forgotten, the last connection of a process that has ended makes
+ * no new one: its end is there to be read behind its advertise. */
+START_TEST(a_last_connection_of_the_forgotten_is_nobody)
+{
+    struct world *world =
+        world_new("version: 1\n"
+                  "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+                  "control: { path: /run/diagport/control.sock }\n"
+                  "limits: { hello: 1m, history: { records: 1 } }\n");
+    const char *const cookies[] = {"aaaaaaaa", "bbbbbbbb"};
+    struct world_connection *last = NULL;
+    struct guid cookie = world_cookie(cookies[0]);
+
+    for (size_t i = 0; i < 2; i++) {
+        struct world_process *process = world_process(world, "/app", PORT);
+        struct world_runtime *runtime = world_runtime(world, process, cookies[i], first, 1);
+
+        world_start(runtime);
+        world_serve(world);
+        if (i == 0)
+            last = world_connect(world, process, 0);
+        process->is_dead = true;
+        world_end(runtime->connections[0]);
+        world_pass(world, span_from_s(1), false);
+        ck_assert_int_eq(world_find(world, cookies[i])->state, RUNTIME_GONE);
+    }
+    ck_assert_ptr_null(world_find(world, cookies[0]));
+    world->is_deaf = true;
+    world_advertise(last, &cookie, 1000);
+    world_end(last);
+    world_hear_once(last);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 2);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    ck_assert(last->is_closed);
+    world_free(world);
+}
+END_TEST
+
+/* Whose connection does not end is served, though nobody can be asked about: it may be that of a
+ * child. */
+START_TEST(whose_process_has_ended_and_who_still_speaks_is_resumed)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_connection *connection = world_connect(world, process, 0);
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_command command;
+
+    process->is_dead = true;
+    world->is_deaf = true;
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    world_hear_once(connection);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+    world_free(world);
+}
+END_TEST
+
 /* But in the middle of a plan only the process itself goes on with it. */
 START_TEST(who_cannot_be_identified_goes_on_with_no_plan)
 {
@@ -391,4 +450,6 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
            the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
            who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
+           a_last_connection_of_the_forgotten_is_nobody,
+           whose_process_has_ended_and_who_still_speaks_is_resumed,
            who_cannot_be_identified_goes_on_with_no_plan);
