@@ -9,7 +9,6 @@ from apps import (
     EVERY,
     GONE,
     NATIVEAOT,
-    OLD,
     ONE,
     ONLY_VARIABLES,
     PORTS,
