@@ -35,6 +35,33 @@ def test_programs_that_run_are_only_resumed(daemon, start, rig, how):
         app.finish()
 
 
+def held_after_its_plan(one, start, name):
+    """An app with all of its plan and no Resume: an operator asks for that in time, at the latest for a later app."""
+    for _ in range(10):
+        app = start(name, one.socket)
+        one.wait(rf"step env ok .*pid={app.pid} ")
+        status, _ = one.request("POST", f"/v1/runtimes/pid:{app.pid}/hold", "{}")
+        if status == 200:
+            return app
+        app.finish()
+    raise AssertionError("every plan was over first")
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("name", CORECLR)
+def test_a_plan_that_is_there_does_not_come_again(daemon, start, rig, name, how):
+    """It would show: hooks would run twice, and the notification profiler counts."""
+    whole = whole_rule(rig)
+    whole["env"] = {**{f"DIAGPORT_TEST_MANY_{n}": "x" for n in range(1000)}, **whole["env"]}
+    one = daemon([whole], on_stop="keep")
+    app = held_after_its_plan(one, start, name)
+    assert one.receipt(app.pid, "held").outcome == "applied"
+    went(one, how)
+    assert told(app) == WHOLE
+    check_resumed_only(one.receipt(app.pid, "running"), "unknown")
+    app.finish()
+
+
 def check_half_told(app, receipt):
     """Of an app whose daemon may have died in the middle of its plan: nothing is there twice."""
     report = told(app)
