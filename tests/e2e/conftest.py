@@ -28,14 +28,21 @@ def daemon(folder):
     """Makes daemons; each has to end well."""
     made = []
 
-    def make(*arguments, in_folder=None, **options):
-        made.append(harness.Daemon(in_folder or folder, *arguments, **options))
-        return made[-1]
+    def make(*arguments, in_folder=None, start=True, **options):
+        one = harness.Daemon(in_folder or folder, *arguments, start=False, **options)
+        made.append(one)
+        return one.start() if start else one
 
     yield make
-    for one in made:
-        if one.is_alive():
-            one.stop()
+    try:
+        for one in made:
+            if one.is_alive():
+                one.stop()
+    finally:
+        # Whatever becomes of a test, its daemons do not outlive it.
+        for one in made:
+            if one.is_alive():
+                one.process.kill()
 
 
 def maker(kind):

@@ -92,7 +92,8 @@ def test_a_runtime_outside_of_the_daemons_namespace(daemon, fake):
     """It has no pid where the daemon is: nobody can tell who it is, and it is resumed."""
     one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})], prefix=INSIDE)
     runtime = fake(one.socket, environment=OLD)
-    assert runtime.commands() == ["resume"]
+    # Nobody can look whether it runs either, so whatever connection it has gets one more in time.
+    assert set(runtime.commands()) == {"resume"}
     one.wait(r"running .*outcome=unknown")
     # The daemon is unshare's child, which a signal to unshare would not reach.
     subprocess.run(["kill", "-TERM", str(pid_outside(one.process))], check=True)
