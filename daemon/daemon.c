@@ -45,6 +45,7 @@ struct daemon {
     struct control *control;
     struct control_reloads reloads;
     enum broker_trust trust;
+    uint64_t distrusted_until;
     size_t usable_descriptors;
     struct loop_signal *on_term, *on_int, *on_hup;
     bool wants_reload;
@@ -151,10 +152,11 @@ static bool open_store(struct daemon *daemon, const char *folder)
                   "folder that works",
                   found.why ? found.why : "memory ran out");
     else if (found.trust == BROKER_DISTRUSTS_RECORDS)
-        log_warning("%s; runtimes older than this daemon are resumed untouched",
+        log_warning("%s; runtimes older than that are resumed untouched",
                     found.why ? found.why : "records were lost");
     free(found.why);
     daemon->trust = found.trust;
+    daemon->distrusted_until = found.distrusted_until;
     return true;
 }
 
@@ -169,11 +171,15 @@ static void warn_of_limits(const struct policy *policy, size_t usable)
 
 static bool start_broker(struct daemon *daemon, struct policy *policy)
 {
-    struct broker_options options = {.policy = policy, .trust = daemon->trust};
+    struct broker_options options = {
+        .policy = policy,
+        .trust = daemon->trust,
+        .distrusted_until = daemon->distrusted_until,
+    };
 
     daemon->usable_descriptors = options.usable_descriptors = raise_descriptors();
     warn_of_limits(policy, options.usable_descriptors);
-    daemon->broker = broker_new(&options, clock_now());
+    daemon->broker = broker_new(&options);
     if (!daemon->broker)
         return false;
     if (daemon->trust == BROKER_HAS_NO_RECORDS)

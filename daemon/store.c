@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/procfs.h"
@@ -41,6 +42,16 @@ static void explain(struct store_found *found, enum broker_trust trust, const ch
     if (vasprintf(&found->why, format, arguments) < 0)
         found->why = NULL;
     va_end(arguments);
+}
+
+/* As start times of processes are given. */
+static uint64_t ticks_after_boot(void)
+{
+    struct timespec now;
+    uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * per_second + (uint64_t)now.tv_nsec * per_second / 1000000000;
 }
 
 static bool read_boot_id(uint8_t boot[static RECORD_BOOT_SIZE])
@@ -122,14 +133,14 @@ static bool map_file(struct store *store)
 }
 
 /* All of the file is allocated now: a write to a hole of a full disk would kill us later. */
-static int fill_file(const struct store *store)
+static int fill_file(const struct store *store, uint64_t distrusted_until)
 {
     uint8_t header[RECORD_HEADER_SIZE];
     int error = posix_fallocate(store->fd, 0, RECORD_FILE_SIZE);
 
     if (error != 0)
         return -error;
-    record_write_header(store->boot, header);
+    record_write_header(store->boot, distrusted_until, header);
     if (pwrite(store->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
         return errno ? -errno : -ENOSPC;
     return 0;
@@ -141,7 +152,7 @@ static bool make_file(struct store *store, const char *folder, struct store_foun
 
     unlinkat(store->folder, new_name, 0);
     store->fd = openat(store->folder, new_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    error = store->fd < 0 ? -errno : fill_file(store);
+    error = store->fd < 0 ? -errno : fill_file(store, found->distrusted_until);
     if (error == 0 && renameat(store->folder, new_name, store->folder, records_name) != 0)
         error = -errno;
     if (error == 0 && !map_file(store))
@@ -165,7 +176,7 @@ static bool slots_are_whole(const struct store *store)
     return true;
 }
 
-static enum record_health judge_file(struct store *store)
+static enum record_health judge_file(struct store *store, uint64_t *ret_distrusted_until)
 {
     uint8_t header[RECORD_HEADER_SIZE];
     enum record_health health;
@@ -175,7 +186,7 @@ static enum record_health judge_file(struct store *store)
         status.st_size != RECORD_FILE_SIZE ||
         pread(store->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
         return RECORD_DAMAGED;
-    health = record_read_header(header, RECORD_FILE_SIZE, store->boot);
+    health = record_read_header(header, RECORD_FILE_SIZE, store->boot, ret_distrusted_until);
     if (health == RECORD_WHOLE && (!map_file(store) || !slots_are_whole(store)))
         return RECORD_DAMAGED;
     return health;
@@ -194,17 +205,23 @@ static void forget_file(struct store *store)
 /* Without records in a folder that is not empty somebody took them away. */
 static bool begin_anew(struct store *store, const char *folder, struct store_found *found)
 {
-    if (!is_first_start(store))
+    if (!is_first_start(store)) {
         explain(found, BROKER_DISTRUSTS_RECORDS,
                 "the file of records is missing from the state folder %s, which is not empty",
                 folder);
+        found->distrusted_until = ticks_after_boot();
+    }
     return make_file(store, folder, found);
 }
 
 static bool use_file(struct store *store, const char *folder, struct store_found *found)
 {
-    switch (judge_file(store)) {
+    switch (judge_file(store, &found->distrusted_until)) {
     case RECORD_WHOLE:
+        if (found->distrusted_until > 0)
+            explain(found, BROKER_DISTRUSTS_RECORDS,
+                    "the file of records in %s was made after an earlier one was damaged or lost",
+                    folder);
         return true;
     case RECORD_OTHER_BOOT:
         forget_file(store);
@@ -219,6 +236,7 @@ static bool use_file(struct store *store, const char *folder, struct store_found
     explain(found, BROKER_DISTRUSTS_RECORDS,
             "the file of records in %s is damaged or of another version; it was moved to %s",
             folder, damaged_name);
+    found->distrusted_until = ticks_after_boot();
     return make_file(store, folder, found);
 }
 

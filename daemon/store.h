@@ -17,6 +17,7 @@ struct store;
 
 struct store_found {
     enum broker_trust trust;
+    uint64_t distrusted_until; /* BROKER_DISTRUSTS_RECORDS: as broker_options wants it */
     char *why; /* why the trust is not full; one line, the caller frees; NULL when it is */
 };
 

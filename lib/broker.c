@@ -27,7 +27,7 @@ TREE_GENERATE(question_tree, question, link, compare_questions)
 
 /* Life. */
 
-struct broker *broker_new(const struct broker_options *options, struct moment now)
+struct broker *broker_new(const struct broker_options *options)
 {
     struct broker *broker = calloc(1, sizeof *broker);
 
@@ -41,7 +41,7 @@ struct broker *broker_new(const struct broker_options *options, struct moment no
     }
     broker->trust = options->trust;
     broker->usable_descriptors = options->usable_descriptors;
-    broker->started_at = now;
+    broker->distrusted_until = options->distrusted_until;
     action_queue_init(&broker->actions);
     STAILQ_INIT(&broker->notices);
     deadline_queue_init(&broker->ends);
@@ -100,6 +100,7 @@ struct broker *broker_free(struct broker *broker)
     }
     while (!TAILQ_EMPTY(&broker->connections))
         connection_close(TAILQ_FIRST(&broker->connections), end);
+    users_free(broker);
     while ((memory = decide_forget_any(broker)))
         free(memory);
     free_listeners(broker);
@@ -534,6 +535,7 @@ int broker_set_policy(struct broker *broker, struct policy *policy)
     policy_ref(policy);
     policy_unref(broker->policy);
     broker->policy = policy;
+    runtime_forget_history(broker);
     return 0;
 }
 

@@ -35,8 +35,8 @@ struct record;
 /* How far the records of an earlier daemon can be believed. */
 enum broker_trust {
     /* They are whole, or this is the first start: who has no record was never planned. */
-    BROKER_TRUSTS_RECORDS,
-    /* They are damaged or gone: whoever is older than this daemon gets Resume only. */
+    BROKER_TRUSTS_RECORDS, /* They were damaged or gone once: whoever is older than that gets Resume
+                              only. */
     BROKER_DISTRUSTS_RECORDS,
     /* None can be kept: nothing is applied to anybody, since nobody would know later. */
     BROKER_HAS_NO_RECORDS,
@@ -45,11 +45,12 @@ enum broker_trust {
 struct broker_options {
     struct policy *policy; /* the broker takes a reference */
     enum broker_trust trust;
+    uint64_t distrusted_until; /* BROKER_DISTRUSTS_RECORDS: whom that is about, see lib/record.h */
     size_t usable_descriptors; /* for connections; above it listeners are paused */
 };
 
 /* NULL when memory is out. */
-struct broker *broker_new(const struct broker_options *options, struct moment now) MUST_CHECK;
+struct broker *broker_new(const struct broker_options *options) MUST_CHECK;
 
 /* Frees everything without any action: the shell has closed its sockets already. Returns NULL. */
 struct broker *broker_free(struct broker *broker);

@@ -47,7 +47,7 @@ struct facts;
 #define BROKER_PACE_WINDOW       span_from_s(1)
 /* After Resume it takes 2 to 16 ms until threads show that a runtime runs, and on a busy machine
  * much longer. */
-#define BROKER_OVER_LIMIT_TIME span_from_s(10)
+#define BROKER_UNKNOWN_TIME span_from_s(10)
 
 enum {
     BROKER_PACE_BURST = 16, /* Resumes to connections without a runtime, per window, at once */
@@ -64,6 +64,7 @@ enum deadline_kind {
     DEADLINE_RUNTIME_END,
     DEADLINE_RUNTIME_NEXT,
     DEADLINE_RUNTIME_ALIVE,
+    DEADLINE_USER,
 };
 
 /* Keeps peers that we do not remember from being resumed in a tight circle. */
@@ -71,6 +72,8 @@ struct pace {
     struct moment window;
     unsigned n;
 };
+
+enum { USER_UNKNOWN_MAX = 32 };
 
 struct user {
     RB_ENTRY(user) link;
@@ -80,7 +83,11 @@ struct user {
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_processes;
     struct pace pace;
-    struct moment over_limit_at; /* when one of its connections was resumed without being known */
+    /* Who got Resume before it was a runtime to us: the latest of them, and until when that
+     * matters. */
+    struct guid unknown[USER_UNKNOWN_MAX];
+    size_t n_unknown; /* in all */
+    struct deadline unknown_end;
 };
 
 struct process {
@@ -93,8 +100,10 @@ struct process {
     struct user *user;
     struct guid *cookies; /* seen in its life */
     size_t n_cookies;
-    unsigned n_holders; /* runtimes that need its handle */
-    bool is_held;       /* the shell has a handle */
+    bool has_several;      /* runtimes at a time: a new one is no sign that the old one ended */
+    bool has_more_cookies; /* than are remembered */
+    unsigned n_holders;    /* runtimes that need its handle */
+    bool is_held;          /* the shell has a handle */
     bool has_ended;
     struct pace pace;
     TAILQ_HEAD(, runtime) runtimes;
@@ -143,6 +152,7 @@ struct connection {
     bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
     bool has_read_itself;      /* IDENTIFYING: and what it says after its advertise */
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
+    bool is_unknown;           /* NAMELESS, LEAVING: nothing else says that it was */
     size_t n_noise;            /* bytes that were read and mean nothing */
     struct runtime *runtime;
     enum command_id command; /* BUSY: what was sent */
@@ -189,7 +199,7 @@ struct memory {
 struct broker {
     struct policy *policy;
     enum broker_trust trust;
-    struct moment started_at;
+    uint64_t distrusted_until;
     size_t usable_descriptors;
     bool is_paused;
     bool is_stopping;
@@ -291,9 +301,19 @@ void broker_delist(struct runtime *runtime);
 struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
 /* Frees it when nothing is charged to it any more. */
 void user_settle(struct broker *broker, struct user *user);
+/* A runtime was resumed that is none of ours; whether one may have been. */
+void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
+                          struct moment now);
+bool user_may_have_resumed(const struct user *user, const struct guid *cookie);
+/* That does not matter any more: not for one of them, or for anybody since the broker ends. */
+void user_deadline(struct broker *broker, struct user *user);
+void users_free(struct broker *broker);
 struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_time);
 /* The one that was started first of those of that pid; NULL when there is none. */
 struct process *process_first_of(struct broker *broker, int32_t pid);
+/* Another process of that pid is known: the same one under two names, if one could not be looked
+ * at, or one that it followed. */
+bool process_has_namesake(struct broker *broker, const struct process *process);
 struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
                             bool is_identified, uint32_t uid) MUST_CHECK;
 /* Frees it when no runtime and no cookie of it has to be remembered any more. */
@@ -334,6 +354,9 @@ void identify_connection(struct connection *connection, struct moment now);
 /* `facts` NULL: the answer did not come in time. */
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now);
 
+/* Resume was sent to one that only its user remembers. */
+void identify_resumed_unknown(const struct connection *connection, struct moment now);
+
 /* The registry of cookies. A runtime's place in it depends on whether it has ended: it is taken out
  * before that changes, and put in again after. */
 void identify_register(struct runtime *runtime);
@@ -352,6 +375,8 @@ void runtime_set_next(struct runtime *runtime, struct moment at);
 void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now);
 /* Its process has ended, or it was replaced by an exec. */
 void runtime_end(struct runtime *runtime, const char *why, struct moment now);
+/* Forgets the oldest of those that ended, down to limits.history. */
+void runtime_forget_history(struct broker *broker);
 /* Whether somebody has to be told at once when its process ends, or is to be killed. */
 void runtime_hold_process(struct runtime *runtime);
 void runtime_release_process(struct runtime *runtime, struct moment now);
@@ -440,6 +465,9 @@ void resume_advance(struct runtime *runtime, struct moment now);
 void resume_answered(struct runtime *runtime, struct connection *connection,
                      enum runtime_flight flight, struct moment now);
 void resume_lost(struct runtime *runtime, struct moment now);
+/* A connection of it that is not counted is resumed, so another one may wait for what was taken for
+ * its own. */
+void resume_uncounted(struct runtime *runtime, struct moment now);
 void resume_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now);
 void resume_deadline(struct runtime *runtime, struct moment now);

@@ -45,7 +45,8 @@ static void prepare(struct deadline_queue *queue, struct deadline *deadline, str
         read_runtime(container_of(deadline, struct runtime, next), now);
         break;
     case DEADLINE_RUNTIME_ALIVE:
-        /* It has no connection. */
+    case DEADLINE_USER:
+        /* There is no connection to read. */
         break;
     }
 }
@@ -64,7 +65,7 @@ void broker_read_due(struct broker *broker, struct moment now)
         prepare(&broker->deadlines, deadline, now);
 }
 
-static void act(struct deadline *deadline, struct moment now)
+static void act(struct broker *broker, struct deadline *deadline, struct moment now)
 {
     switch ((enum deadline_kind)deadline->kind) {
     case DEADLINE_CONNECTION:
@@ -80,6 +81,9 @@ static void act(struct deadline *deadline, struct moment now)
         runtime_deadline(container_of(deadline, struct runtime, alive), DEADLINE_RUNTIME_ALIVE,
                          now);
         break;
+    case DEADLINE_USER:
+        user_deadline(broker, container_of(deadline, struct user, unknown_end));
+        break;
     }
 }
 
@@ -89,5 +93,5 @@ void broker_deadlines(struct broker *broker, struct moment now)
 
     while ((deadline = deadline_queue_take_prepared(&broker->ends, now)) ||
            (deadline = deadline_queue_take_prepared(&broker->deadlines, now)))
-        act(deadline, now);
+        act(broker, deadline, now);
 }

@@ -364,6 +364,8 @@ static void resume_nameless(struct connection *connection, struct moment now)
         next = moment_after(now, BROKER_MEMORY_RETRY);
     } else {
         connection->was_resumed = true;
+        if (connection->is_unknown)
+            identify_resumed_unknown(connection, now);
         if (connection->state == CONNECTION_LEAVING)
             next = moment_after(now, BROKER_LEAVING_TIME);
     }

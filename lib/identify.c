@@ -104,6 +104,16 @@ static struct runtime *find_unidentified(const struct connection *connection)
     return runtime;
 }
 
+/* With nothing known about its process, it is taken for the one that says the same of itself. */
+static struct runtime *find_likely(const struct connection *connection)
+{
+    struct runtime *runtime = first_of_peer(connection);
+
+    while (runtime && runtime->process->user->uid != connection->peer.uid)
+        runtime = next_of_peer(runtime, connection);
+    return runtime;
+}
+
 /* Whether a connection that nobody can be asked about may be its last one. Whom nobody could ever
  * look at may well live, and has no last one. */
 static bool may_come_back_ended(const struct runtime *runtime, const struct connection *connection)
@@ -184,6 +194,28 @@ static bool is_probably_nameless(const struct connection *connection)
                                         &connection->broker->policy->limits);
 }
 
+/* It is resumed, and nothing of ours says so when it comes back but its user. */
+static void be_unknown(struct connection *connection, enum connection_state state,
+                       struct moment now)
+{
+    const struct guid *cookie = &connection->advertise.cookie;
+    struct process *process = process_first_of(connection->broker, connection->peer.pid);
+
+    if (process && !process_knows_cookie(process, cookie))
+        process->has_more_cookies = true;
+    connection->is_unknown = true;
+    connection_be_nameless(connection, &connection->user->pace, state, now);
+}
+
+void identify_resumed_unknown(const struct connection *connection, struct moment now)
+{
+    struct runtime *runtime = find_likely(connection);
+
+    user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie, now);
+    if (runtime)
+        resume_uncounted(runtime, now);
+}
+
 static bool is_over_connection_limit(const struct connection *connection)
 {
     return connection->user->n_connections > broker_connections_per_user(connection->broker);
@@ -201,8 +233,7 @@ void identify_connection(struct connection *connection, struct moment now)
     if (is_over_connection_limit(connection)) {
         broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
                           "its user has more connections than limits.connections_per_user", now);
-        connection->user->over_limit_at = now;
-        connection_be_nameless(connection, &connection->user->pace, CONNECTION_LEAVING, now);
+        be_unknown(connection, CONNECTION_LEAVING, now);
         return;
     }
     if (connection->peer.pid <= 0) {
@@ -250,7 +281,7 @@ static void end_replaced(struct process *process, const struct runtime *by, stru
     struct runtime *runtime, *following;
 
     TAILQ_FOREACH_SAFE(runtime, &process->runtimes, in_process, following) {
-        if (runtime != by && runtime->n_connections == 0)
+        if (runtime != by && runtime->n_connections == 0 && !process->has_several)
             runtime_end(runtime, "its process started another program", now);
     }
 }
@@ -284,19 +315,22 @@ static void be_new(struct connection *connection, const struct facts *facts,
 {
     struct broker *broker = connection->broker;
     const char *problem = claim_problem(connection, process, attributes);
-    struct runtime *runtime = NULL;
-
+    struct runtime *runtime = NULL; /* It was taken for one that an exec had ended, and was not. */
+    if (process_knows_cookie(process, &connection->advertise.cookie))
+        process->has_several = true;
     if (process_remember_cookie(process, &connection->advertise.cookie))
         runtime = runtime_new(broker, process, connection);
     if (!runtime) {
         broker_out_of_memory(broker, now);
         process_settle(broker, process);
-        connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
+        be_unknown(connection, CONNECTION_NAMELESS, now);
         return;
     }
     end_replaced(process, runtime, now);
     if (problem && process->is_identified)
         broker_peer_error(broker, PEER_CLAIMED_WRONG, &connection->peer, runtime, problem, now);
+    if (!problem && user_may_have_resumed(connection->user, &connection->advertise.cookie))
+        problem = "it may have been resumed before it could be known";
     attributes_deinit(&runtime->attributes);
     runtime->attributes = *attributes;
     attributes_init(attributes);
@@ -332,7 +366,7 @@ static void settle(struct connection *connection, const struct facts *facts,
                               connection->peer.uid);
         if (!process) {
             broker_out_of_memory(broker, now);
-            connection_be_nameless(connection, &connection->user->pace, CONNECTION_NAMELESS, now);
+            be_unknown(connection, CONNECTION_NAMELESS, now);
             return;
         }
     } else {
@@ -350,6 +384,7 @@ static void be_over_cookie_limit(struct connection *connection, struct process *
 {
     broker_peer_error(connection->broker, PEER_OVER_LIMIT, &connection->peer, NULL,
                       "its process has shown more cookies than limits.cookies_per_process", now);
+    process->has_more_cookies = true;
     connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
 }
 
@@ -359,7 +394,6 @@ void identify_answered(struct connection *connection, const struct facts *facts,
     struct attributes attributes;
     struct process *process = NULL;
     struct runtime *runtime;
-
     connection->question = broker_forget_question(broker, connection->question);
     attributes_init(&attributes);
     if (facts && facts->is_alive &&
@@ -368,6 +402,7 @@ void identify_answered(struct connection *connection, const struct facts *facts,
         broker_out_of_memory(broker, now);
         attributes_deinit(&attributes);
         attributes_init(&attributes);
+        facts = NULL;
     }
     if (attributes.start_time != 0)
         process = process_find(broker, connection->peer.pid, attributes.start_time);
@@ -375,6 +410,8 @@ void identify_answered(struct connection *connection, const struct facts *facts,
     /* Facts about it may have come too late once: it is still the one it was taken for then. */
     if (!runtime)
         runtime = find_unidentified(connection);
+    if (!runtime && !facts)
+        runtime = find_likely(connection);
     if (!runtime && attributes.start_time == 0)
         runtime = find_last(connection);
     /* Whatever still hears us after its end is resumed, and nothing is made of it. */

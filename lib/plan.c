@@ -350,7 +350,9 @@ void plan_sent(struct plan *plan, struct step *step)
     for (size_t i = 0; i < plan->n_steps; i++) {
         if (shares_fate(&plan->steps[i], step)) {
             plan->steps[i].attempts++;
+            plan->steps[i].was_lost |= plan->steps[i].is_unanswered;
             plan->steps[i].was_sent = true;
+            plan->steps[i].is_unanswered = true;
         }
     }
 }
@@ -368,7 +370,16 @@ void plan_answered(struct plan *plan, struct step *step, enum step_result result
         other->result = result;
         other->hresult = hresult;
         other->at = now;
+        other->is_unanswered = false;
     }
+}
+
+/* True when the runtime keeps, or may keep, something of the step. */
+static bool stays(const struct step *step)
+{
+    return step->kind != STEP_RESUME && step->was_sent &&
+           (step->result == STEP_OK || step->result == STEP_LOST ||
+            (step->result == STEP_REFUSED && step->was_lost));
 }
 
 struct step *plan_next_undo(struct plan *plan)
@@ -376,8 +387,7 @@ struct step *plan_next_undo(struct plan *plan)
     for (size_t i = plan->n_steps; i-- > 0;) {
         struct step *step = &plan->steps[i];
 
-        if (step->kind == STEP_VARIABLE && step->was_sent && !step->undo_failed &&
-            (step->result == STEP_OK || step->result == STEP_LOST))
+        if (step->kind == STEP_VARIABLE && !step->undo_failed && stays(step))
             return step;
     }
     return NULL;
@@ -402,24 +412,20 @@ int plan_write_undo(const struct step *step, struct bytes *message)
     return command_write_set_environment(message, step->name, step->old_value);
 }
 
-void plan_skip_rest(struct plan *plan, const char *why, struct moment now)
+bool plan_skip(struct step *step, const char *why, struct moment now)
 {
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        struct step *step = &plan->steps[i];
-
-        if (step->kind == STEP_RESUME || step->result != STEP_PENDING)
-            continue;
-        step->result = STEP_SKIPPED;
-        step->why = why;
-        step->at = now;
-    }
+    if (step->kind == STEP_RESUME || step->result != STEP_PENDING)
+        return false;
+    step->result = step->is_unanswered ? STEP_LOST : STEP_SKIPPED;
+    step->why = step->is_unanswered ? NULL : why;
+    step->at = now;
+    return true;
 }
 
-/* True when the runtime keeps, or may keep, something of the step. */
-static bool stays(const struct step *step)
+void plan_skip_rest(struct plan *plan, const char *why, struct moment now)
 {
-    return step->kind != STEP_RESUME && step->was_sent &&
-           (step->result == STEP_OK || step->result == STEP_LOST);
+    for (size_t i = 0; i < plan->n_steps; i++)
+        plan_skip(&plan->steps[i], why, now);
 }
 
 enum plan_outcome plan_outcome(const struct plan *plan)

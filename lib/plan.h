@@ -55,14 +55,16 @@ struct step {
     enum step_kind kind;
     enum step_result result;
     bool is_required;
-    bool was_sent;     /* at least once: the runtime may have taken it */
-    bool undo_failed;  /* taking it back was tried, and it stays */
-    uint32_t hresult;  /* of the last answer */
-    unsigned attempts; /* how often it was sent */
-    struct moment at;  /* when the result was known */
-    const char *why;   /* a constant: why it was refused or skipped without asking; else NULL */
-    const char *name;  /* the variable, or the path; NULL for Resume. The policy's */
-    const char *value; /* of a variable; NULL unsets. Never shown. The policy's */
+    bool was_sent;      /* at least once: the runtime may have taken it */
+    bool is_unanswered; /* the last time that it was sent */
+    bool was_lost;      /* an earlier time: it may have been taken, whatever the last answer says */
+    bool undo_failed;   /* taking it back was tried, and it stays */
+    uint32_t hresult;   /* of the last answer */
+    unsigned attempts;  /* how often it was sent */
+    struct moment at;   /* when the result was known */
+    const char *why;    /* a constant: why it was refused or skipped without asking; else NULL */
+    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
+    const char *value;  /* of a variable; NULL unsets. Never shown. The policy's */
     const struct guid *clsid;
     enum step_old old; /* what the variable was before */
     char *old_value;
@@ -143,7 +145,8 @@ void plan_sent(struct plan *plan, struct step *step);
 void plan_answered(struct plan *plan, struct step *step, enum step_result result, uint32_t hresult,
                    struct moment now);
 
-/* The last variable that has to be taken back: sent, not refused, not yet tried. NULL when none. */
+/* The last variable that the runtime has, or may have, and that has to be taken back; not one that
+ * this failed for. NULL when there is none. */
 struct step *plan_next_undo(struct plan *plan);
 
 /* True when the protocol allows it for that target: an old value is known, and an unset is only
@@ -152,7 +155,11 @@ bool plan_can_undo(const struct step *step, const struct command_target *target)
 
 int plan_write_undo(const struct step *step, struct bytes *message) MUST_CHECK;
 
-/* Ends every pending step as skipped. */
+/* Ends a step that is pending: as lost when it was sent and never answered, else as skipped. False
+ * when it was not pending. */
+bool plan_skip(struct step *step, const char *why, struct moment now);
+
+/* Ends every pending step in that way. */
 void plan_skip_rest(struct plan *plan, const char *why, struct moment now);
 
 enum plan_outcome {

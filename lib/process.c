@@ -49,17 +49,51 @@ struct user *user_get(struct broker *broker, uint32_t uid)
         return NULL;
     user->uid = uid;
     user->pace.window = (struct moment){INT64_MIN / 2};
-    user->over_limit_at = user->pace.window;
+    deadline_init(&user->unknown_end, DEADLINE_USER);
     RB_INSERT(user_tree, &broker->users, user);
     return user;
 }
 
 void user_settle(struct broker *broker, struct user *user)
 {
-    if (user->n_connections > 0 || user->n_pending > 0 || user->n_processes > 0)
+    if (user->n_connections > 0 || user->n_pending > 0 || user->n_processes > 0 ||
+        user->n_unknown > 0)
         return;
     RB_REMOVE(user_tree, &broker->users, user);
+    deadline_stop(&broker->deadlines, &user->unknown_end);
     free(user);
+}
+
+void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
+                          struct moment now)
+{
+    user->unknown[user->n_unknown++ % USER_UNKNOWN_MAX] = *cookie;
+    deadline_set(&broker->deadlines, &user->unknown_end, moment_after(now, BROKER_UNKNOWN_TIME));
+}
+
+bool user_may_have_resumed(const struct user *user, const struct guid *cookie)
+{
+    if (user->n_unknown > USER_UNKNOWN_MAX)
+        return true;
+    for (size_t i = 0; i < user->n_unknown; i++) {
+        if (guid_compare(&user->unknown[i], cookie) == 0)
+            return true;
+    }
+    return false;
+}
+
+void user_deadline(struct broker *broker, struct user *user)
+{
+    user->n_unknown = 0;
+    user_settle(broker, user);
+}
+
+void users_free(struct broker *broker)
+{
+    struct user *user;
+
+    while ((user = RB_MIN(user_tree, &broker->users)))
+        user_deadline(broker, user);
 }
 
 struct process *process_find(struct broker *broker, int32_t pid, uint64_t start_time)
@@ -75,6 +109,14 @@ struct process *process_first_of(struct broker *broker, int32_t pid)
     struct process *process = RB_NFIND(process_tree, &broker->processes, &key);
 
     return process && process->pid == pid ? process : NULL;
+}
+
+bool process_has_namesake(struct broker *broker, const struct process *process)
+{
+    struct process *first = process_first_of(broker, process->pid), *second;
+
+    second = first ? RB_NEXT(process_tree, &broker->processes, first) : NULL;
+    return second && second->pid == process->pid;
 }
 
 struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_time,
@@ -218,7 +260,7 @@ static void check_user(const struct broker *broker, const struct user *user)
     }
     MUST(n_connections == user->n_connections && n_silent == user->n_silent);
     MUST(n_pending == user->n_pending);
-    MUST(n_connections + n_pending + user->n_processes > 0);
+    MUST(n_connections + n_pending + user->n_processes + user->n_unknown > 0);
 }
 
 void process_check(const struct broker *broker)

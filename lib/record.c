@@ -35,7 +35,7 @@ static bool sum_is_right(const uint8_t *bytes, size_t length)
     return bytes_get_u64(&reader, &sum) && sum == checksum(bytes, length - SUM_SIZE);
 }
 
-void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE],
+void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE], uint64_t distrusted_until,
                          uint8_t ret_bytes[static RECORD_HEADER_SIZE])
 {
     uint8_t *at = ret_bytes + MAGIC_SIZE;
@@ -46,26 +46,34 @@ void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE],
     put(&at, RECORD_SLOT_SIZE, 4);
     put(&at, RECORD_SLOTS, 4);
     memcpy(at, boot, RECORD_BOOT_SIZE);
+    at += RECORD_BOOT_SIZE;
+    put(&at, distrusted_until, 8);
     at = ret_bytes + RECORD_HEADER_SIZE - SUM_SIZE;
     put(&at, checksum(ret_bytes, RECORD_HEADER_SIZE - SUM_SIZE), SUM_SIZE);
 }
 
 enum record_health record_read_header(const uint8_t *bytes, size_t length,
-                                      const uint8_t boot[static RECORD_BOOT_SIZE])
+                                      const uint8_t boot[static RECORD_BOOT_SIZE],
+                                      uint64_t *ret_distrusted_until)
 {
     struct bytes_reader reader = bytes_reader_over(bytes, length);
     const uint8_t *found_magic, *found_boot;
     uint32_t version, slot_size, n_slots;
+    uint64_t distrusted_until;
 
     if (length != RECORD_FILE_SIZE || !sum_is_right(bytes, RECORD_HEADER_SIZE) ||
         !bytes_get_run(&reader, MAGIC_SIZE, &found_magic) || !bytes_get_u32(&reader, &version) ||
         !bytes_get_u32(&reader, &slot_size) || !bytes_get_u32(&reader, &n_slots) ||
-        !bytes_get_run(&reader, RECORD_BOOT_SIZE, &found_boot))
+        !bytes_get_run(&reader, RECORD_BOOT_SIZE, &found_boot) ||
+        !bytes_get_u64(&reader, &distrusted_until))
         return RECORD_DAMAGED;
     if (memcmp(found_magic, magic, MAGIC_SIZE) != 0 || version != RECORD_VERSION ||
         slot_size != RECORD_SLOT_SIZE || n_slots != RECORD_SLOTS)
         return RECORD_DAMAGED;
-    return memcmp(found_boot, boot, RECORD_BOOT_SIZE) == 0 ? RECORD_WHOLE : RECORD_OTHER_BOOT;
+    if (memcmp(found_boot, boot, RECORD_BOOT_SIZE) != 0)
+        return RECORD_OTHER_BOOT;
+    *ret_distrusted_until = distrusted_until;
+    return RECORD_WHOLE;
 }
 
 void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_SLOT_SIZE])

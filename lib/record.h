@@ -46,14 +46,16 @@ enum record_health {
     RECORD_DAMAGED,    /* cut, corrupt, or of a version that is not known */
 };
 
-/* Writes a header for the boot with that id. */
-void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE],
+/* Writes a header for the boot with that id. `distrusted_until`: whoever was started by then, in
+ * clock ticks after boot, may have had a record that was lost; 0 when none was. */
+void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE], uint64_t distrusted_until,
                          uint8_t ret_bytes[static RECORD_HEADER_SIZE]);
 
 /* Judges the header of a file of `length` bytes, of which RECORD_HEADER_SIZE at most are looked at.
- */
+ * `*ret_distrusted_until` is set with RECORD_WHOLE. */
 enum record_health record_read_header(const uint8_t *bytes, size_t length,
-                                      const uint8_t boot[static RECORD_BOOT_SIZE]);
+                                      const uint8_t boot[static RECORD_BOOT_SIZE],
+                                      uint64_t *ret_distrusted_until);
 
 void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_SLOT_SIZE]);
 

@@ -239,9 +239,9 @@ static void free_slot(struct runtime *runtime)
         runtime->slot = RUNTIME_NO_SLOT;
 }
 
-static void forget_history(struct broker *broker)
+void runtime_forget_history(struct broker *broker)
 {
-    struct policy_limits *limits = &broker->policy->limits;
+    const struct policy_limits *limits = &broker->policy->limits;
 
     while (broker->n_by_state[RUNTIME_GONE] + broker->n_by_state[RUNTIME_KILLED] >
            limits->history_records) {
@@ -288,7 +288,7 @@ void runtime_end(struct runtime *runtime, const char *why, struct moment now)
         connection_close(TAILQ_FIRST(&runtime->connections), now);
     free_slot(runtime);
     leave_process(runtime);
-    forget_history(broker);
+    runtime_forget_history(broker);
 }
 
 struct connection *runtime_free_connection(const struct runtime *runtime)
@@ -380,11 +380,16 @@ void runtime_hold_process(struct runtime *runtime)
 
 void runtime_release_process(struct runtime *runtime, struct moment now)
 {
+    struct process *process = runtime->process;
+
     if (!runtime->holds_process)
         return;
     runtime->holds_process = false;
     process_release(runtime->broker, runtime->process);
-    runtime_watch_alive(runtime, now);
+    /* Whoever else is in that process relied on the handle, too. */
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        runtime_watch_alive(runtime, now);
+    }
 }
 
 void runtime_detached(struct runtime *runtime, struct connection *connection, bool was_answered,
@@ -419,7 +424,9 @@ void runtime_answered(struct runtime *runtime, struct connection *connection, st
     assert(runtime->busy == connection);
     runtime->flight = FLIGHT_NONE;
     runtime->blocked = BLOCKED_NOT;
-    runtime_set_next(runtime, MOMENT_NEVER);
+    /* A Resume can be answered while it is being killed, which has a deadline of its own. */
+    if (runtime->state != RUNTIME_KILLING)
+        runtime_set_next(runtime, MOMENT_NEVER);
     if (is_resume(flight))
         resume_answered(runtime, connection, flight, now);
     else
@@ -518,6 +525,7 @@ void runtime_deadline(struct runtime *runtime, enum deadline_kind kind, struct m
         look_alive(runtime, now);
         return;
     case DEADLINE_CONNECTION:
+    case DEADLINE_USER:
         return;
     }
 }

@@ -141,14 +141,8 @@ static void fail_finally(struct runtime *runtime, enum runtime_outcome outcome, 
 static void tell_skipped(struct runtime *runtime, const char *why, struct moment now)
 {
     for (size_t i = 0; i < runtime->plan.n_steps; i++) {
-        struct step *step = &runtime->plan.steps[i];
-
-        if (step->kind == STEP_RESUME || step->result != STEP_PENDING)
-            continue;
-        step->result = STEP_SKIPPED;
-        step->why = why;
-        step->at = now;
-        runtime_tell_step(runtime, step, now);
+        if (plan_skip(&runtime->plan.steps[i], why, now))
+            runtime_tell_step(runtime, &runtime->plan.steps[i], now);
     }
 }
 
@@ -215,6 +209,7 @@ static bool is_start_race(struct runtime *runtime, struct step *step, uint32_t h
     if (step->retry_delay.us > BROKER_PROFILER_WAIT_MAX.us)
         step->retry_delay = BROKER_PROFILER_WAIT_MAX;
     step->hresult = hresult;
+    step->is_unanswered = false;
     runtime->retry_at = moment_after(now, step->retry_delay);
     return true;
 }

@@ -72,27 +72,16 @@ static enum runtime_outcome outcome_by_record(struct runtime *runtime, const cha
     return OUTCOME_UNKNOWN;
 }
 
-static bool is_older_than_daemon(const struct runtime *runtime, const struct facts *facts,
-                                 struct moment now)
+static bool may_have_lost_its_record(const struct runtime *runtime)
 {
-    return facts->age.us < 0 || facts->age.us > moment_between(runtime->broker->started_at, now).us;
-}
-
-/* Whom we resume over the limit of connections we do not know when it comes back. */
-static bool may_have_been_resumed(const struct runtime *runtime, struct moment now)
-{
-    const struct user *user = runtime->process->user;
-
-    return !moment_is_due(moment_after(user->over_limit_at, BROKER_OVER_LIMIT_TIME), now);
+    return runtime->start_time == 0 || runtime->start_time <= runtime->broker->distrusted_until;
 }
 
 /* Over a limit of runtimes that are not yet resumed; this one is counted already. */
-static const char *limit_problem(const struct runtime *runtime, struct moment now)
+static const char *limit_problem(const struct runtime *runtime)
 {
     const struct policy_limits *limits = &runtime->broker->policy->limits;
 
-    if (may_have_been_resumed(runtime, now))
-        return "its user was over limits.connections_per_user, and it may have been resumed then";
     if (runtime->broker->counters.n_pending > limits->runtimes)
         return "more runtimes wait than limits.runtimes";
     /* Each costs the handle of its process, and needs to be let in again for every step. */
@@ -104,16 +93,15 @@ static const char *limit_problem(const struct runtime *runtime, struct moment no
 }
 
 /* Why nothing may be applied to it whatever its rule says; NULL when nothing stands against it. */
-static const char *trust_problem(const struct runtime *runtime, const struct facts *facts,
-                                 struct moment now)
+static const char *trust_problem(const struct runtime *runtime)
 {
     switch (runtime->broker->trust) {
     case BROKER_TRUSTS_RECORDS:
-        return limit_problem(runtime, now);
+        return limit_problem(runtime);
     case BROKER_DISTRUSTS_RECORDS:
-        if (is_older_than_daemon(runtime, facts, now))
-            return "it is older than the daemon, whose records are damaged or were lost";
-        return limit_problem(runtime, now);
+        if (may_have_lost_its_record(runtime))
+            return "it is older than the records, since those before were damaged or lost";
+        return limit_problem(runtime);
     case BROKER_HAS_NO_RECORDS:
         return "no record of it can be kept";
     }
@@ -196,7 +184,7 @@ static void decide_by_policy(struct runtime *runtime, const struct facts *facts,
         resume_begin(runtime, OUTCOME_UNTOUCHED, "its rule has nothing to apply", now);
         return;
     }
-    problem = trust_problem(runtime, facts, now);
+    problem = trust_problem(runtime);
     if (rule->mode == POLICY_OBSERVE) {
         observe(runtime, now);
     } else if (problem) {

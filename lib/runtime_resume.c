@@ -238,12 +238,12 @@ void resume_lost(struct runtime *runtime, struct moment now)
         step->at = now;
         runtime_tell_step(runtime, step, now);
     }
-    runtime_set_next(runtime, next_look(runtime, now));
+    if (runtime->state != RUNTIME_KILLING)
+        runtime_set_next(runtime, next_look(runtime, now));
     runtime_advance(runtime, now);
 }
 
-/* Whatever waits now gets Resume, counted or not: the picture says that something holds it. False
- * when nothing waits. */
+/* Whatever waits now gets Resume, counted or not. False when nothing waits. */
 static bool resume_all(struct runtime *runtime, struct moment now)
 {
     struct connection *connection;
@@ -258,6 +258,25 @@ static bool resume_all(struct runtime *runtime, struct moment now)
     return true;
 }
 
+void resume_uncounted(struct runtime *runtime, struct moment now)
+{
+    if (runtime->state == RUNTIME_RESUMING || runtime->state == RUNTIME_SETTLING)
+        resume_all(runtime, now);
+}
+
+/* Two runtimes of one process share the names of its threads: that one of them runs says nothing of
+ * the other. */
+static enum picture picture_seen(const struct runtime *runtime, const struct facts *facts)
+{
+    enum picture picture = picture_of(facts, runtime->pid);
+    const struct process *process = runtime->process;
+    bool may_be_anothers = !process->is_identified || process->n_cookies > 1 ||
+                           process->has_more_cookies ||
+                           process_has_namesake(runtime->broker, process);
+
+    return picture == PICTURE_RUNNING && may_be_anothers ? PICTURE_UNKNOWN : picture;
+}
+
 static enum runtime_blocked blocked_by(const struct runtime *runtime, const struct facts *facts)
 {
     struct procfs_stat stat;
@@ -270,7 +289,7 @@ static enum runtime_blocked blocked_by(const struct runtime *runtime, const stru
     }
     if (facts->is_frozen)
         return BLOCKED_FROZEN;
-    if (picture_of(facts, runtime->pid) != PICTURE_SUSPENDED)
+    if (picture_seen(runtime, facts) != PICTURE_SUSPENDED)
         return BLOCKED_NOT;
     return runtime->state == RUNTIME_SETTLING ? BLOCKED_OTHER_PORT : BLOCKED_SERVER_BUSY;
 }
@@ -279,7 +298,7 @@ static enum runtime_blocked blocked_by(const struct runtime *runtime, const stru
 static bool was_resumed_unanswered(const struct runtime *runtime, const struct facts *facts)
 {
     return runtime->state == RUNTIME_RESUMING && !runtime->busy &&
-           picture_of(facts, runtime->pid) == PICTURE_RUNNING;
+           picture_seen(runtime, facts) == PICTURE_RUNNING;
 }
 
 /*
@@ -309,7 +328,7 @@ static void take_look(struct runtime *runtime, const struct facts *facts, struct
     enum runtime_blocked blocked = blocked_by(runtime, facts);
 
     if (runtime->state == RUNTIME_SETTLING)
-        judge_settling(runtime, picture_of(facts, runtime->pid), blocked, now);
+        judge_settling(runtime, picture_seen(runtime, facts), blocked, now);
     else if (was_resumed_unanswered(runtime, facts))
         be_running(runtime, now);
     else

@@ -26,6 +26,8 @@ enum {
     WORLD_PROCESSES_MAX = 2048,
     WORLD_COMMANDS_MAX = 256,
     WORLD_PORTS_MAX = 16,
+    WORLD_VARIABLES_MAX = 32,
+    WORLD_LISTENERS = 3,
 };
 
 enum world_picture { WORLD_SUSPENDED, WORLD_RUNNING, WORLD_UNREADABLE, WORLD_STRANGE };
@@ -43,7 +45,8 @@ struct world_process {
     uint64_t start_time;
     uint32_t uid;
     uint64_t ns_pid; /* 0: as pid, in our namespace */
-    struct span age;
+    struct span age; /* when it was made */
+    struct moment made_at;
     const char *exe;       /* NULL: not permitted to read it */
     const char *arguments; /* each ends with a NUL, the last one with two; NULL: not permitted */
     const char *cgroup;
@@ -54,9 +57,10 @@ struct world_process {
     size_t n_files;
     bool is_dead;
     bool has_no_handle;
-    bool hides_pid; /* its connections have no pid in our namespace */
-    bool is_silent; /* questions about it are never answered */
-    uint64_t held;  /* the number under which its handle is held, 0 when it is not */
+    bool hides_pid;     /* its connections have no pid in our namespace */
+    bool hides_environ; /* not permitted to read it */
+    bool is_silent;     /* questions about it are never answered */
+    uint64_t held;      /* the number under which its handle is held, 0 when it is not */
     bool was_killed;
 };
 
@@ -66,15 +70,16 @@ struct world_connection {
     struct world_process *process;
     struct world_runtime *runtime; /* NULL for one that a test plays by hand */
     uint32_t listener;
+    bool is_accepted;
     bool is_closed;   /* by the broker */
     bool has_ended;   /* by the peer */
+    bool is_end_told; /* and the broker knows */
+    bool is_asked;    /* the broker wants all that is there to be read */
+    uint8_t *inbox;   /* sent by the peer and not yet reported */
+    size_t inbox_length;
     uint8_t *message; /* sent to it and not yet taken */
     size_t message_length;
     unsigned n_messages; /* in all */
-    uint8_t *unread;     /* what it sent while the world was deaf */
-    size_t n_unread;
-    bool is_end_unread; /* likewise */
-    bool is_asked_for;  /* the broker wants it read */
 };
 
 /* A command that a runtime got. */
@@ -85,7 +90,14 @@ struct world_command {
     char value[128];
     bool is_unset;
     bool was_refused; /* the answer was an error */
+    bool was_answered;
+    unsigned n_more; /* Resumes that followed at once and were the same */
     struct moment at;
+};
+
+struct world_variable {
+    char name[32];
+    char value[128];
 };
 
 /* What a runtime does with a command instead of what real ones do. */
@@ -104,6 +116,7 @@ struct world_runtime {
     struct world *world;
     struct world_process *process;
     struct guid cookie;
+    int32_t claimed_pid; /* instead of its own; 0 */
     unsigned major;
     enum runtime_kind kind;
     uint32_t ports[WORLD_PORTS_MAX]; /* its listeners, in the order of its list */
@@ -114,14 +127,19 @@ struct world_runtime {
     bool has_foreign_port; /* one more that suspends and is not ours */
     struct world_command commands[WORLD_COMMANDS_MAX];
     size_t n_commands;
+    unsigned n_taken; /* in all, the same Resumes among them */
     /* What to do about a command, asked before it is taken; NULL: all as real ones do. */
     enum world_fault (*fault)(struct world_runtime *runtime, const struct world_command *command,
                               uint32_t *ret_hresult);
     void *context;
     bool has_told_version;
-    bool is_stuck;               /* its server thread waits for somebody else: nothing is read */
-    unsigned n_refusals_left;    /* of a profiler, as in the start-up race */
-    const char *environment[16]; /* what ProcessEnvironment answers, "NAME=VALUE" */
+    bool is_stuck;            /* its server thread waits for somebody else: nothing is read */
+    unsigned n_refusals_left; /* of a profiler, as in the start-up race */
+    /* What is in force in it: all that it did, answered or not. */
+    struct world_variable variables[WORLD_VARIABLES_MAX];
+    size_t n_variables;
+    unsigned n_hooks;
+    unsigned n_profilers;
 };
 
 struct world {
@@ -130,18 +148,36 @@ struct world {
     struct policy *policy;
     struct world_connection *connections[WORLD_CONNECTIONS_MAX];
     size_t n_connections;
+    struct world_connection *open[WORLD_CONNECTIONS_MAX]; /* those that are not closed, and more */
+    size_t n_open;
+    size_t n_accepted; /* none before these waits to be accepted */
+    size_t n_waiting;  /* to be accepted */
+    size_t n_asked;
     struct world_process processes[WORLD_PROCESSES_MAX];
     size_t n_processes;
     uint8_t marks[RECORD_SLOTS][RECORD_SLOT_SIZE];
     uint64_t n_marks;
+    uint32_t n_slots; /* none behind these was ever written */
+    uint64_t distrusted_until;
     struct world_runtime *runtimes[WORLD_PROCESSES_MAX];
     size_t n_runtimes;
     size_t usable_descriptors;
     bool is_paused;
-    bool is_deaf;         /* what peers send stays unread, but where the broker asks for it */
+    /* Connections wait to be accepted, and what peers send to be read, until somebody delivers
+     * them; questions to be answered, until somebody answers. Else all this is done at once. */
+    bool is_network_slow;
+    bool are_answers_slow; /* Around every call into the broker, for whoever wants to make memory
+                              run short in it. */
+    void (*before_call)(void *context);
+    void (*after_call)(void *context);
+    void *context;
+    /* What the shell cannot do the next time. */
+    bool fails_to_hold;
+    bool fails_to_kill;
+    bool fails_to_send;
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
-    struct world_question *questions; /* left open */
+    struct world_question *questions; /* open ones */
     uint32_t wanted;                  /* by the last question */
     struct world_process nobody;      /* who is asked about when a pid is not known here */
     struct world_process *answering;  /* the one whose answer is being given */
@@ -153,7 +189,8 @@ struct world *world_new_with(const char *policy, enum broker_trust trust,
                              size_t usable_descriptors);
 void world_free(struct world *world);
 
-/* The daemon dies and is started anew: connections end, records stay. */
+/* The daemon dies and is started anew: connections end, records stay; or, where the new one
+ * distrusts them, are lost. */
 void world_restart(struct world *world, enum broker_trust trust);
 
 /* A suspended CoreCLR program of the host, uid 1000, one port. */
@@ -166,6 +203,13 @@ void world_advertise(struct world_connection *connection, const struct guid *coo
 void world_send(struct world_connection *connection, const void *bytes, size_t length);
 void world_send_status(struct world_connection *connection, bool is_ok, uint32_t hresult);
 void world_end(struct world_connection *connection);
+
+/* On a slow network: accepts the connection that has waited longest for that listener; reports at
+ * most `size` bytes of a connection, or its end; or all there is of everything. False when there
+ * was nothing. */
+bool world_accept(struct world *world, uint32_t listener);
+bool world_deliver(struct world_connection *connection, size_t size);
+void world_deliver_all(struct world *world);
 
 /* The command that was sent to it and not yet taken; false when there is none. */
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command);
@@ -192,17 +236,16 @@ void world_settle(struct world *world);
 /* Moves the clock, acting on every deadline on the way; with `is_served` runtimes answer. */
 void world_pass(struct world *world, struct span length, bool is_served);
 
-/* Moves the clock without anybody looking: a stall; and what is done after one, when everything
- * that could be read was read. */
+/* Moves the clock without anybody looking: a stall; and what is done after one about
+ * everything that is due. */
 void world_stall(struct world *world, struct span length);
 void world_wake(struct world *world);
 
-/* Ends deafness: what was left unread is read. */
+/* The network is slow no more: what waits is heard. */
 void world_hear(struct world *world);
 
-/* Reads what one connection has sent, as the shell does: its end would be read at the next time, or
- * when the broker asks for it. */
-void world_hear_once(struct world_connection *connection);
+/* Another policy is put in force; false when memory ran out: the old one stays. */
+bool world_set_policy(struct world *world, const char *policy);
 
 /* The daemon is told to stop. */
 void world_stop(struct world *world, enum broker_stop stop);
@@ -213,10 +256,30 @@ void world_kill(struct world *world, struct world_process *process);
 /* The broker's runtime with that cookie; NULL when there is none. */
 const struct runtime *world_find(struct world *world, const char *cookie);
 
+/* The value of a variable; NULL when it is not set. */
+const char *world_variable(const struct world_runtime *runtime, const char *name);
+void world_set_variable(struct world_runtime *runtime, const char *name, const char *value);
+
 /* All its commands as text: "kind, info3, env A=1, profiler /p, hook /a:/b, resume". */
 const char *world_story(const struct world_runtime *runtime);
 
 struct guid world_cookie(const char *text);
 
-/* Answers questions that were left open for a silent process. */
+/* Answers all questions that were left open, those about silent processes among them. */
 void world_answer_late(struct world *world);
+
+/* Answers one question, the `nth` of those that are open and not about a silent process; false when
+ * there is none. */
+bool world_answer_one(struct world *world, size_t nth);
+
+/* For the rooms of the world itself. */
+
+/* Ends the test with a sentence. */
+_Noreturn void world_fail(const char *format, ...) PRINTF_LIKE(1, 2);
+/* The memory, or the end of the test. */
+void *world_need(void *memory);
+struct facts *world_look(const struct world_process *process,
+                         const struct action_question *question, struct moment now);
+void world_drop_message(struct world_connection *connection);
+void world_send_reply(struct world_connection *connection, bool is_ok, const void *payload,
+                      size_t length);

@@ -117,8 +117,8 @@ START_TEST(a_runtime_is_asked_for_its_environment)
     const struct runtime *seen;
 
     runtime->process->environ = NULL;
-    runtime->environment[0] = "OLD=before";
-    runtime->environment[1] = "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock";
+    world_set_variable(runtime, "OLD", "before");
+    world_set_variable(runtime, "DOTNET_DiagnosticPorts", "/run/diagport/runtime.sock");
     world_start(runtime);
     world_serve(world);
     ck_assert_str_eq(world_story(runtime),
@@ -630,6 +630,84 @@ START_TEST(only_the_same_program_is_killed)
 }
 END_TEST
 
+/* The first message was lost, and may have been taken for all that; then it is refused. */
+static enum world_fault lost_then_refused(struct world_runtime *runtime,
+                                          const struct world_command *command,
+                                          uint32_t *ret_hresult)
+{
+    (void)command;
+    *ret_hresult = HRESULT_FAIL;
+    if (runtime->n_commands == AT_ONE)
+        return WORLD_CLOSES;
+    return runtime->n_commands == AT_ONE + 1 ? WORLD_REFUSES : WORLD_ANSWERS;
+}
+
+START_TEST(what_may_have_been_taken_before_it_was_refused_is_taken_back)
+{
+    struct world *world = world_new(whole);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    runtime->fault = lost_then_refused;
+    world_start(runtime);
+    world_pass(world, span_from_s(20), true);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env ONE=1, env ONE=1, unset ONE, resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_ROLLED_BACK);
+    world_free(world);
+}
+END_TEST
+
+/* Nobody knows whether it was taken, so nobody says that it was not. */
+START_TEST(a_variable_that_was_sent_and_never_answered_is_lost)
+{
+    struct world *world = world_new(HEAD "    env: { OLD: \"new\" }\n");
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_connection *connection = world_connect(world, runtime->process, 0);
+    struct world_command command;
+    const struct runtime *seen;
+
+    world_advertise(connection, &cookie, (uint64_t)runtime->process->pid);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_SET_ENVIRONMENT);
+    world_end(connection);
+    world_pass(world, span_from_s(20), false);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->state, RUNTIME_RESUMING);
+    ck_assert_int_eq(seen->outcome, OUTCOME_PARTIAL);
+    ck_assert_int_eq(step_named(seen, "OLD")->result, STEP_LOST);
+    world_free(world);
+}
+END_TEST
+
+/* The answer to a Resume that was under way does not take the deadline of killing away. */
+START_TEST(killing_ends_whatever_is_answered_meanwhile)
+{
+    for (int is_answered = 0; is_answered <= 1; is_answered++) {
+        struct world *world = world_new(HEAD "    env: { OLD: \"new\" }\n    mode: observe\n");
+        struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+        struct world_connection *connection;
+        struct runtime *seen;
+
+        world_start(runtime);
+        connection = runtime->connections[0];
+        ck_assert_int_eq(broker_find(world->broker, "pid:1000", &seen), BROKER_FOUND_ONE);
+        ck_assert_int_eq(seen->state, RUNTIME_RESUMING);
+        runtime->process->is_silent = true;
+        ck_assert_int_eq(broker_kill(seen, world->now), BROKER_DONE);
+        world_settle(world);
+        ck_assert_int_eq(seen->state, RUNTIME_KILLING);
+        if (is_answered)
+            world_send_status(connection, true, 0);
+        world_end(connection);
+        world_pass(world, span_from_ms(300), false);
+        ck_assert_int_eq(seen->state, RUNTIME_KILLING);
+        world_pass(world, span_from_s(20), false);
+        ck_assert_int_ne(seen->state, RUNTIME_KILLING);
+        world_free(world);
+    }
+}
+END_TEST
+
 UNIT_TESTS(a_whole_plan_in_its_order, nothing_is_asked_that_is_not_needed,
            a_runtime_is_asked_for_its_environment, a_refused_step_is_taken_back,
            a_lost_variable_is_sent_again, a_lost_profiler_or_hook_is_never_sent_again,
@@ -643,4 +721,7 @@ UNIT_TESTS(a_whole_plan_in_its_order, nothing_is_asked_that_is_not_needed,
            a_file_that_will_not_do_is_found_before_the_first_command,
            preventload_refuses_the_profiler, children_are_detached, observing_sends_nothing,
            ignoring_is_one_command, on_failure_holds, on_failure_kills,
-           only_the_same_program_is_killed);
+           only_the_same_program_is_killed,
+           what_may_have_been_taken_before_it_was_refused_is_taken_back,
+           a_variable_that_was_sent_and_never_answered_is_lost,
+           killing_ends_whatever_is_answered_meanwhile);

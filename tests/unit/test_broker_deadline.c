@@ -173,7 +173,7 @@ START_TEST(an_answer_that_nobody_read_yet)
     for (size_t i = 0; i + 2 < N_COMMANDS; i++)
         ck_assert(world_serve_one(runtime));
     seen = world_find(world, "aaaaaaaa");
-    world->is_deaf = true;
+    world->is_network_slow = true;
     ck_assert(world_serve_one(runtime));
     world_stall(world, span_from_s(10));
     other = runtime_in(world, "bbbbbbbb");
@@ -200,7 +200,7 @@ START_TEST(what_was_said_in_time)
     struct world_connection *late = world_connect(world, process, 0);
     struct world_connection *gone = world_connect(world, process, 0);
 
-    world->is_deaf = true;
+    world->is_network_slow = true;
     world_advertise(late, &cookie, (uint64_t)process->pid);
     world_end(gone);
     world_stall(world, span_from_s(10));

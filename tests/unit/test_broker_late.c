@@ -348,6 +348,30 @@ START_TEST(a_second_runtime_in_a_process_gets_resume)
 }
 END_TEST
 
+/* With one descriptor for both of them, each comes when the other is away, and neither has ended.
+ */
+START_TEST(two_runtimes_that_take_turns_are_two)
+{
+    struct world *world = world_new(HEAD);
+    struct world_process *process = world_process(world, "/app", OURS);
+    struct guid cookies[] = {world_cookie("aaaaaaaa"), world_cookie("bbbbbbbb")};
+    struct world_command command;
+
+    for (size_t i = 0; i < 20; i++) {
+        struct world_connection *connection = world_connect(world, process, 0);
+
+        world_advertise(connection, &cookies[i % 2], (uint64_t)process->pid);
+        if (world_take_command(connection, &command))
+            world_send_status(connection, true, 0);
+        world_end(connection);
+    }
+    ck_assert_uint_le(broker_counters(world->broker)->n_seen, 4);
+    ck_assert_int_lt(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    ck_assert_int_lt(world_find(world, "bbbbbbbb")->state, RUNTIME_GONE);
+    world_free(world);
+}
+END_TEST
+
 /* Facts that do not come. */
 
 START_TEST(whose_facts_never_come_is_resumed_at_its_deadline)
@@ -377,5 +401,5 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
            in_a_container_the_inner_pid_is_claimed, who_has_no_pid_here_gets_resume,
            a_cookie_of_two_processes_gets_one_plan, an_exec_is_a_new_runtime,
-           a_second_runtime_in_a_process_gets_resume,
+           a_second_runtime_in_a_process_gets_resume, two_runtimes_that_take_turns_are_two,
            whose_facts_never_come_is_resumed_at_its_deadline);

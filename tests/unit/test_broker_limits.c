@@ -279,8 +279,8 @@ START_TEST(over_its_connections_a_user_is_resumed_and_let_go)
 }
 END_TEST
 
-/* Nobody knows who was resumed over the limit: whoever comes right after it may run already,
- * although its threads do not show it yet. */
+/* Who was resumed over the limit may run when it comes back, although its threads do not show it
+ * yet. */
 START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
 {
     struct world *world = world_new(HEAD "limits: { connections_per_user: 5 }\n" RULE);
@@ -312,17 +312,62 @@ START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
     ck_assert_int_eq(command.id, COMMAND_RESUME);
     ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
     world_end(connection);
-    /* Another user is not concerned, and later nobody is. */
+    /* Nobody else is concerned. */
     other = world_runtime(world, world_process(world, "/app", ENVIRON), "bbbbbbbb", first, 1);
     other->process->uid = 2000;
     world_start(other);
     world_serve(world);
     ck_assert_str_eq(world_story(other), "kind, info3, env ONE=1, resume");
-    world_pass(world, span_from_s(60), false);
     later = world_runtime(world, world_process(world, "/app", ENVIRON), "cccccccc", first, 1);
     world_start(later);
     world_serve(world);
     ck_assert_str_eq(world_story(later), "kind, info3, env ONE=1, resume");
+    world_free(world);
+}
+END_TEST
+
+static const char *story_of_another(struct world *world, const char *cookie)
+{
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", ENVIRON), cookie, first, 1);
+
+    world_start(runtime);
+    world_serve(world);
+    return world_story(runtime);
+}
+
+/* They are too many to be remembered one by one: then it may be any of its user for a while, even
+ * when nothing else of that user is left. */
+START_TEST(many_that_were_resumed_over_the_limit)
+{
+    enum { N = 100 };
+    static const char planned[] = "kind, info3, env ONE=1, resume";
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 1, hello: 10s }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_connection *silent = world_connect(world, process, 0);
+
+    for (size_t i = 0; i < N; i++) {
+        struct world_connection *connection = world_connect(world, process, 0);
+        struct world_command command;
+        struct guid cookie;
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        cookie = world_cookie(text);
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+        world_pass(world, span_from_ms(70), false);
+        ck_assert(world_take_command(connection, &command));
+        world_end(connection);
+    }
+    world_end(silent);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    ck_assert_str_eq(story_of_another(world, "aaaaaaaa"), "resume");
+    world_kill(world, &world->processes[1]);
+    world_pass(world, span_from_s(9), false);
+    ck_assert_str_eq(story_of_another(world, "bbbbbbbb"), "resume");
+    world_kill(world, &world->processes[2]);
+    world_pass(world, span_from_s(2), false);
+    ck_assert_str_eq(story_of_another(world, "cccccccc"), planned);
     world_free(world);
 }
 END_TEST
@@ -503,15 +548,35 @@ START_TEST(a_runtime_with_too_many_connections_keeps_its_ports)
 }
 END_TEST
 
-UNIT_TESTS(a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
-           who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
-           garbage_is_let_go_at_its_first_wrong_byte,
-           an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
-           silence_delays_nobody, a_process_with_many_cookies_is_resumed,
-           a_nameless_one_that_comes_back_is_paced,
-           over_its_connections_a_user_is_resumed_and_let_go,
-           who_may_have_been_resumed_over_the_limit_gets_no_plan,
-           over_its_runtimes_a_user_is_resumed_without_a_plan,
-           descriptors_that_run_short_pause_the_listeners, silence_pauses_no_listener,
-           plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
-           a_runtime_with_too_many_connections_keeps_its_ports);
+/* What is remembered follows the limit, and not only at the next end of a runtime. */
+START_TEST(a_smaller_history_is_forgotten_at_once)
+{
+    struct world *world = world_new(HEAD "limits: { history: { records: 10 } }\n");
+
+    for (size_t i = 0; i < 3; i++) {
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        story_of_another(world, text);
+        world_kill(world, &world->processes[i]);
+    }
+    world_pass(world, span_from_s(1), true);
+    ck_assert_uint_eq(broker_count(world->broker, RUNTIME_GONE), 3);
+    ck_assert(world_set_policy(world, HEAD "limits: { history: { records: 1 } }\n"));
+    ck_assert_uint_eq(broker_count(world->broker, RUNTIME_GONE), 1);
+    ck_assert_ptr_nonnull(world_find(world, "10000002"));
+    world_free(world);
+}
+END_TEST
+
+UNIT_TESTS(
+    a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
+    who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
+    garbage_is_let_go_at_its_first_wrong_byte, an_advertise_may_come_byte_by_byte_and_not_be_cut,
+    the_oldest_silent_one_makes_room, silence_delays_nobody, a_process_with_many_cookies_is_resumed,
+    a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
+    who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
+    over_its_runtimes_a_user_is_resumed_without_a_plan,
+    descriptors_that_run_short_pause_the_listeners, silence_pauses_no_listener,
+    plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
+    a_runtime_with_too_many_connections_keeps_its_ports, a_smaller_history_is_forgotten_at_once);

@@ -135,10 +135,10 @@ START_TEST(a_foreign_port_is_named)
     ck_assert_int_eq(seen->blocked, BLOCKED_OTHER_PORT);
     ck_assert_str_eq(seen->other_ports, "/tmp/monitor.sock");
     /* After the looks at 10, 50 and 250 ms it is left alone. */
-    n_commands = runtime->n_commands;
+    n_commands = runtime->n_taken;
     ck_assert_uint_le(n_commands, 4);
     world_pass(world, span_from_s(1000), true);
-    ck_assert_uint_eq(runtime->n_commands, n_commands);
+    ck_assert_uint_eq(runtime->n_taken, n_commands);
     /* Its owner lets it go: the next look sees it. */
     runtime->process->picture = WORLD_RUNNING;
     world_pass(world, span_from_s(60), true);
@@ -148,7 +148,6 @@ START_TEST(a_foreign_port_is_named)
 }
 END_TEST
 
-/* A second port that comes late, when the first was resumed long ago. */
 /* A daemon that goes away waits until every port is surely resumed, and not for those of others. */
 START_TEST(stopping_waits_for_every_port)
 {
@@ -189,6 +188,7 @@ START_TEST(stopping_does_not_wait_for_foreign_ports)
 }
 END_TEST
 
+/* A second port that comes late, when the first was resumed long ago. */
 START_TEST(a_late_port_is_resumed)
 {
     struct world *world = world_new(no_rules);
@@ -388,10 +388,10 @@ START_TEST(a_last_connection_of_the_forgotten_is_nobody)
         ck_assert_int_eq(world_find(world, cookies[i])->state, RUNTIME_GONE);
     }
     ck_assert_ptr_null(world_find(world, cookies[0]));
-    world->is_deaf = true;
+    world->is_network_slow = true;
     world_advertise(last, &cookie, 1000);
     world_end(last);
-    world_hear_once(last);
+    world_deliver(last, SIZE_MAX);
     ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 2);
     ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
     ck_assert(last->is_closed);
@@ -410,9 +410,9 @@ START_TEST(whose_process_has_ended_and_who_still_speaks_is_resumed)
     struct world_command command;
 
     process->is_dead = true;
-    world->is_deaf = true;
+    world->is_network_slow = true;
     world_advertise(connection, &cookie, (uint64_t)process->pid);
-    world_hear_once(connection);
+    world_deliver(connection, SIZE_MAX);
     ck_assert(world_take_command(connection, &command));
     ck_assert_int_eq(command.id, COMMAND_RESUME);
     ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
@@ -443,6 +443,148 @@ START_TEST(who_cannot_be_identified_goes_on_with_no_plan)
 }
 END_TEST
 
+/* Two runtimes in one process: its threads show that one of them runs, whichever that is. */
+START_TEST(a_neighbour_that_runs_says_nothing)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct guid cookie = world_cookie("bbbbbbbb");
+    struct world_connection *connection;
+    struct world_command command;
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert(runs(runtime));
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    /* It did not hear it, and takes its time to come back. */
+    world_end(connection);
+    world_pass(world, span_from_s(2), true);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->state, RUNTIME_RESUMING);
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(connection, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    world_free(world);
+}
+END_TEST
+
+/* So where one of them could not be identified, as which the other one is not known to be. */
+START_TEST(a_neighbour_without_facts_that_runs_says_nothing)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct guid cookie = world_cookie("bbbbbbbb");
+    struct world_connection *connection;
+    struct world_command command;
+
+    process->is_silent = true;
+    world_start(runtime);
+    world_pass(world, span_from_s(30), true);
+    ck_assert(runs(runtime));
+    process->is_silent = false;
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(connection, &command));
+    world_end(connection);
+    world_pass(world, span_from_s(2), true);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->state, RUNTIME_RESUMING);
+    world_free(world);
+}
+END_TEST
+
+/* While somebody needs the handle of a process, nobody in it is looked after; then all are. */
+START_TEST(neighbours_are_looked_after_when_the_handle_goes)
+{
+    struct world *world = world_new(one_variable);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct guid cookie = world_cookie("bbbbbbbb");
+    struct world_connection *connection;
+
+    world_start(runtime);
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    world_send_status(connection, true, 0);
+    world_end(connection);
+    ck_assert(process->held != 0);
+    world_serve(world);
+    ck_assert(process->held == 0);
+    process->is_dead = true;
+    world_end(runtime->connections[0]);
+    world_pass(world, span_from_s(200), false);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->state, RUNTIME_GONE);
+    world_free(world);
+}
+END_TEST
+
+/* Nobody answers what its process is: its second port is no other runtime for that. */
+START_TEST(a_second_port_without_facts_is_its_own)
+{
+    struct world *world =
+        world_new("version: 1\n"
+                  "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+                  "control: { path: /run/diagport/control.sock }\n"
+                  "defaults: { deadline: 1s }\n"
+                  "rules: [ { name: r, match: all, env: { A: \"1\" }, deadline: 60s } ]\n");
+    struct world_process *process = world_process(world, "/app", BOTH);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", both, 2);
+    struct world_command command;
+
+    process->has_no_handle = true;
+    world_connect_port(runtime, 0);
+    ck_assert(world_peek_command(runtime->connections[0], &command));
+    process->is_silent = true;
+    runtime->is_stuck = true;
+    world_connect_port(runtime, 1);
+    world_pass(world, span_from_s(2), true);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+    world_free(world);
+}
+END_TEST
+
+/* Over a limit, what comes back from its Resume is not counted, so that one that waits would be
+ * taken for it. */
+START_TEST(over_a_limit_another_port_is_not_forgotten)
+{
+    struct world *world =
+        world_new("version: 1\n"
+                  "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+                  "control: { path: /run/diagport/control.sock }\n"
+                  "limits: { connections_per_user: 3 }\n");
+    struct world_process *process = world_process(world, "/app", TWICE);
+    struct guid cookie = world_cookie("aaaaaaaa");
+    struct world_connection *resumed, *waiting;
+    struct world_command command;
+
+    for (size_t i = 0; i < 2; i++)
+        world_start(world_runtime(world, world_process(world, "/app", PORT),
+                                  i == 0 ? "11111111" : "22222222", first, 1));
+    world_serve(world);
+    resumed = world_connect(world, process, 0);
+    world_advertise(resumed, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(resumed, &command));
+    world_send_status(resumed, true, 0);
+    world_end(resumed);
+    world_pass(world, span_from_s(1), true);
+    waiting = world_connect(world, process, 0);
+    world_advertise(waiting, &cookie, (uint64_t)process->pid);
+    ck_assert(!world_peek_command(waiting, &command));
+    resumed = world_connect(world, process, 0);
+    world_advertise(resumed, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(resumed, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert(world_take_command(waiting, &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    world_free(world);
+}
+END_TEST
+
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
            every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
            a_foreign_port_is_named, stopping_waits_for_every_port,
@@ -452,4 +594,7 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
            a_last_connection_of_the_forgotten_is_nobody,
            whose_process_has_ended_and_who_still_speaks_is_resumed,
-           who_cannot_be_identified_goes_on_with_no_plan);
+           who_cannot_be_identified_goes_on_with_no_plan, a_neighbour_that_runs_says_nothing,
+           a_neighbour_without_facts_that_runs_says_nothing,
+           neighbours_are_looked_after_when_the_handle_goes, a_second_port_without_facts_is_its_own,
+           over_a_limit_another_port_is_not_forgotten);

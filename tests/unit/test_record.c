@@ -74,24 +74,31 @@ END_TEST
 START_TEST(a_header_knows_its_boot)
 {
     uint8_t header[RECORD_HEADER_SIZE];
+    uint64_t until = 0;
 
-    record_write_header(boot, header);
-    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE, boot), RECORD_WHOLE);
-    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE, other_boot), RECORD_OTHER_BOOT);
+    record_write_header(boot, 4711, header);
+    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE, boot, &until), RECORD_WHOLE);
+    ck_assert_uint_eq(until, 4711);
+    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE, other_boot, &until),
+                     RECORD_OTHER_BOOT);
 }
 END_TEST
 
 START_TEST(a_file_that_is_cut_or_changed_is_damaged)
 {
     uint8_t header[RECORD_HEADER_SIZE];
+    uint64_t until = 0;
 
-    record_write_header(boot, header);
-    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE - 1, boot), RECORD_DAMAGED);
-    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE + 1, boot), RECORD_DAMAGED);
-    ck_assert_int_eq(record_read_header(header, 0, boot), RECORD_DAMAGED);
+    record_write_header(boot, 4711, header);
+    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE - 1, boot, &until),
+                     RECORD_DAMAGED);
+    ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE + 1, boot, &until),
+                     RECORD_DAMAGED);
+    ck_assert_int_eq(record_read_header(header, 0, boot, &until), RECORD_DAMAGED);
     for (size_t bit = 0; bit < 8 * sizeof header; bit++) {
         header[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE, boot), RECORD_DAMAGED);
+        ck_assert_int_eq(record_read_header(header, RECORD_FILE_SIZE, boot, &until),
+                         RECORD_DAMAGED);
         header[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
 }

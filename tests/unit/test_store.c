@@ -22,6 +22,8 @@
 
 static char folder[256], records[300];
 
+static uint64_t distrusted_until; /* found when it was opened last */
+
 static void set_up(void)
 {
     unit_folder_make(folder, sizeof folder);
@@ -37,6 +39,7 @@ static void opens(enum broker_trust trust, struct store **ret_store)
     *ret_store = store_open(folder, &found, &error);
     ck_assert_int_eq(error, 0);
     ck_assert_int_eq(found.trust, trust);
+    distrusted_until = found.distrusted_until;
     ck_assert_int_eq(*ret_store != NULL, trust != BROKER_HAS_NO_RECORDS);
     ck_assert_int_eq(found.why != NULL, trust != BROKER_TRUSTS_RECORDS);
     free(found.why);
@@ -77,7 +80,7 @@ static struct broker *new_broker(void)
 {
     struct policy *policy = policy_new();
     struct broker_options options = {.policy = policy, .usable_descriptors = 100};
-    struct broker *broker = broker_new(&options, (struct moment){0});
+    struct broker *broker = broker_new(&options);
 
     policy_unref(policy);
     return broker;
@@ -140,6 +143,7 @@ static void damage(void (*how)(void))
     struct record record = own_record();
     struct store *store;
     char damaged[320];
+    uint64_t until;
 
     set_up();
     opens(BROKER_TRUSTS_RECORDS, &store);
@@ -149,8 +153,11 @@ static void damage(void (*how)(void))
     opens_once(BROKER_DISTRUSTS_RECORDS);
     snprintf(damaged, sizeof damaged, "%s/records.damaged", folder);
     ck_assert_int_eq(access(damaged, F_OK), 0);
-    /* The new file is whole, and says so next time. */
-    opens_once(BROKER_TRUSTS_RECORDS);
+    /* The new file is whole, and says of whom the old one may have said more. */
+    until = distrusted_until;
+    ck_assert_uint_ge(until, record.start_time);
+    opens_once(BROKER_DISTRUSTS_RECORDS);
+    ck_assert_uint_eq(distrusted_until, until);
     unit_folder_remove();
 }
 
@@ -213,7 +220,7 @@ START_TEST(a_missing_file_in_a_used_folder_is_not_trusted)
     snprintf(other, sizeof other, "%s/records.damaged", folder);
     ck_assert_int_eq(rename(records, other), 0);
     opens_once(BROKER_DISTRUSTS_RECORDS);
-    opens_once(BROKER_TRUSTS_RECORDS);
+    opens_once(BROKER_DISTRUSTS_RECORDS);
     /* One that died while it made its file left no record. */
     unlink(records);
     unlink(other);
@@ -233,7 +240,7 @@ START_TEST(records_of_another_boot_say_nothing)
 
     set_up();
     opens_once(BROKER_TRUSTS_RECORDS);
-    record_write_header(other_boot, header);
+    record_write_header(other_boot, 4711, header);
     fd = open(records, O_WRONLY);
     ck_assert_int_eq(pwrite(fd, header, sizeof header, 0), sizeof header);
     close(fd);

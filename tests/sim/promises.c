@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the broker promises, as it can be seen from outside: by runtimes, by
+ * operators and by the clock. What holds inside it is checked by the broker's
+ * own broker_check, which the world calls after every event.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/policy.h"
+#include "tests/sim/history.h"
+
+/* Telling. */
+
+const struct runtime *promises_find(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *runtime = NULL, *found = NULL;
+
+    while ((runtime = broker_next_runtime(history->world->broker, runtime))) {
+        if (runtime->pid == actor->runtime->process->pid &&
+            guid_compare(&runtime->cookie, &actor->runtime->cookie) == 0)
+            found = runtime;
+    }
+    return found;
+}
+
+static const char *connection_tells(const struct world_connection *connection)
+{
+    if (!connection || connection->has_ended)
+        return "not connected";
+    if (connection->is_closed)
+        return "closed by the broker";
+    return connection->is_accepted ? "heard" : "unheard";
+}
+
+void promises_tell(const struct history *history, const struct actor *actor)
+{
+    const struct world_runtime *runtime = actor->runtime;
+    const struct runtime *seen = promises_find(history, actor);
+
+    fprintf(stderr, "  %s, .NET %u, %s, pid %d; it got: %s\n", actor->exe ? actor->exe : "(hidden)",
+            runtime->major, runtime_kind_name(runtime->kind), runtime->process->pid,
+            world_story(runtime));
+    for (size_t i = 0; i < runtime->n_ports; i++)
+        fprintf(stderr, "  port %zu: listener %u, %s, %s\n", i, runtime->ports[i],
+                runtime->is_resumed[i] ? "resumed" : "not resumed",
+                connection_tells(runtime->connections[i]));
+    if (seen)
+        fprintf(stderr, "  the broker says: %s, %s, %s; %zu connections, %s\n",
+                runtime_state_name(seen->state),
+                seen->outcome ? runtime_outcome_name(seen->outcome) : "-", seen->why,
+                seen->n_connections, seen->blocked ? runtime_blocked_name(seen->blocked) : "-");
+    for (size_t i = 0; seen && i < seen->plan.n_steps; i++) {
+        const struct step *step = &seen->plan.steps[i];
+
+        fprintf(stderr, "  step %s %s: %s, %u times, undone %u times%s%s\n",
+                step_kind_name(step->kind), step->name ? step->name : "",
+                step_result_name(step->result), step->attempts, step->undo_attempts,
+                step->why ? ": " : "", step->why ? step->why : "");
+    }
+}
+
+void promises_broken(const struct history *history, const struct actor *actor, const char *promise)
+{
+    fprintf(stderr, "broken: %s\n", promise);
+    if (actor)
+        promises_tell(history, actor);
+    abort();
+}
+
+/* What a runtime was told. */
+
+/* P3, P4, P6, P9 and P13. */
+static void check_commands(const struct history *history, const struct actor *actor)
+{
+    const struct world_runtime *runtime = actor->runtime;
+    size_t n_hooks = 0, n_profilers = 0;
+    bool was_resumed = false;
+
+    for (size_t i = 0; i < runtime->n_commands; i++) {
+        const struct world_command *command = &runtime->commands[i];
+        bool is_resume = command->id == COMMAND_RESUME;
+        bool is_deadly = command->is_unset || command->id == COMMAND_APPLY_STARTUP_HOOK ||
+                         command->id == COMMAND_STARTUP_PROFILER;
+
+        if (!actor->is_matched && !is_resume)
+            promises_broken(history, actor, "who no plan is for gets nothing but Resume (P4)");
+        if (!actor->may_be_touched && !is_resume)
+            promises_broken(history, actor,
+                            "who lies about himself gets no plan (P6)"); /* Who is over a limit gets
+                                                                            Resume, before it is
+                                                                            known who he is. */
+        if (was_resumed && !is_resume && !actor->is_forgotten && !history->has_limits)
+            promises_broken(history, actor, "Resume comes last (P2)");
+        was_resumed |= is_resume;
+        n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
+        n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;
+        if (is_deadly && runtime->kind == RUNTIME_KIND_NATIVEAOT)
+            promises_broken(history, actor, "NativeAOT gets nothing that it cannot take (P13)");
+        if (is_deadly && runtime->process->hides_environ)
+            promises_broken(history, actor,
+                            "what can do harm goes through ports that are known to suspend (P13)");
+        if (command->id == COMMAND_PROCESS_ENVIRONMENT && runtime->kind == RUNTIME_KIND_NATIVEAOT)
+            promises_broken(history, actor, "NativeAOT is not asked for its environment (P13)");
+        if (runtime->has_told_version && !command_is_known_to(command->id, runtime->major) &&
+            command_row(command->id)->answer == COMMAND_ANSWERS_STATUS &&
+            command->id != COMMAND_ASK_KIND)
+            promises_broken(history, actor, "nothing is sent that its version does not know");
+    }
+    if (n_hooks > 1)
+        promises_broken(history, actor, "no hook is sent twice (P3)");
+    if (n_profilers > 1)
+        promises_broken(history, actor, "no profiler is sent twice (P3)");
+}
+
+/* P4 and P9: one command, where nothing but its rules decides about it. */
+static void check_untouched(const struct history *history, const struct actor *actor)
+{
+    const struct world_runtime *runtime = actor->runtime;
+    const struct world_process *process = runtime->process;
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (history->world->are_answers_slow || history->has_limits || actor->is_matched ||
+        !actor->is_unchanged || actor->fault_percent > 0 || runtime->n_ports > 1 ||
+        runtime->has_foreign_port || process->hides_environ || !seen ||
+        seen->outcome != OUTCOME_UNTOUCHED)
+        return;
+    if (runtime->n_taken > 1)
+        promises_broken(history, actor, "who no rule matches gets one command (P4)");
+}
+
+/* P11: one policy, no older than when it came. */
+static void check_generation(const struct history *history, const struct actor *actor)
+{
+    long seen = -1;
+
+    for (size_t i = 0; i < actor->runtime->n_commands; i++) {
+        const struct world_command *command = &actor->runtime->commands[i];
+        long generation;
+
+        if (command->id != COMMAND_SET_ENVIRONMENT || command->is_unset ||
+            strcmp(command->name, "GEN") != 0)
+            continue;
+        generation = strtol(command->value, NULL, 10);
+        if (seen >= 0 && generation != seen && !actor->is_forgotten)
+            promises_broken(history, actor, "a reload changes nothing for who is there (P11)");
+        if (generation < (long)actor->generation)
+            promises_broken(history, actor, "a new policy is in force for who comes (P11)");
+        seen = generation;
+    }
+}
+
+/* Time. */
+
+static bool is_short_of_memory(const struct history *history)
+{
+    return moment_is_before(history->world->now, history->shortage);
+}
+
+/* P1: at the deadline nothing of ours keeps a runtime but its rule or an operator. */
+static void check_deadline(const struct history *history, const struct runtime *runtime)
+{
+    struct moment deadline = moment_after(runtime->connected_at, runtime->deadline_length);
+
+    if (runtime->deadline_length.us > history->deadline.us)
+        promises_broken(history, NULL, "no deadline is longer than that of a rule (P1)");
+    if (runtime->state < RUNTIME_HELD && moment_is_due(deadline, history->world->now))
+        promises_broken(history, NULL, "at the deadline nothing of ours keeps a runtime (P1)");
+}
+
+/* P1: Resume is written the instant a connection is free. */
+static void check_resume(const struct history *history, const struct actor *actor)
+{
+    const struct world_runtime *runtime = actor->runtime;
+    const struct runtime *seen = promises_find(history, actor);
+    bool is_free = false;
+
+    if (!seen || seen->state != RUNTIME_RESUMING || seen->n_connections == 0 || seen->busy ||
+        is_short_of_memory(history))
+        return;
+    for (size_t i = 0; i < runtime->n_ports; i++) {
+        const struct world_connection *connection = runtime->connections[i];
+
+        is_free |= !runtime->is_resumed[i] && connection && connection->is_accepted &&
+                   !connection->is_closed && !connection->has_ended &&
+                   connection->inbox_length == 0;
+    }
+    if (is_free)
+        promises_broken(history, actor, "Resume is written when a connection is free (P1)");
+}
+
+/* What came of it. */
+
+static bool has_its_environment(const struct actor *actor)
+{
+    for (size_t i = 0; i < actor->n_variables; i++) {
+        const char *value = world_variable(actor->runtime, actor->variables[i].name);
+
+        if (!value || strcmp(value, actor->variables[i].value) != 0)
+            return false;
+    }
+    return actor->runtime->n_variables == actor->n_variables;
+}
+
+/* P5: it is as if nothing had been. */
+static void check_nothing_is_left(const struct history *history, const struct actor *actor,
+                                  enum runtime_outcome outcome)
+{
+    if (!has_its_environment(actor))
+        promises_broken(history, actor, "variables are put back, or it is said (P5)");
+    if (actor->runtime->n_hooks > 0 || actor->runtime->n_profilers > 0)
+        promises_broken(history, actor, "hooks and profilers that stay are said to (P5)");
+    for (size_t i = 0; i < actor->runtime->n_commands && outcome == OUTCOME_FAILED; i++) {
+        if (actor->runtime->commands[i].id == COMMAND_SET_ENVIRONMENT)
+            promises_broken(history, actor, "failed is said when nothing was sent (P5)");
+    }
+}
+
+static void check_variable(const struct history *history, const struct actor *actor,
+                           const char *name, const char *wanted)
+{
+    const char *value = world_variable(actor->runtime, name);
+
+    if (!value || strcmp(value, wanted) != 0)
+        promises_broken(history, actor, "applied is said when all is applied (P2)");
+}
+
+static void check_all_is_there(const struct history *history, const struct actor *actor,
+                               const struct runtime *seen)
+{
+    for (size_t i = 0; i < seen->plan.n_steps; i++) {
+        const struct step *step = &seen->plan.steps[i];
+
+        if (step->kind == STEP_VARIABLE && step->is_required && step->value)
+            check_variable(history, actor, step->name, step->value);
+        if (step->kind == STEP_VARIABLE && step->is_required && !step->value &&
+            world_variable(actor->runtime, step->name))
+            promises_broken(history, actor, "applied is said when all is applied (P2)");
+        if ((step->kind == STEP_HOOK && step->is_required && actor->runtime->n_hooks != 1) ||
+            (step->kind == STEP_PROFILER && step->is_required && actor->runtime->n_profilers != 1))
+            promises_broken(history, actor, "applied is said when all is applied (P2)");
+    }
+}
+
+/* Only of who this daemon knows from the beginning, and who was not mistaken for another. */
+static void check_outcome(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (!seen || actor->was_restarted || actor->is_namesake || actor->is_over ||
+        seen->state < RUNTIME_RUNNING || seen->state > RUNTIME_GONE)
+        return;
+    switch (seen->outcome) {
+    case OUTCOME_APPLIED:
+        check_all_is_there(history, actor, seen);
+        return;
+    case OUTCOME_UNTOUCHED:
+    case OUTCOME_ROLLED_BACK:
+    case OUTCOME_FAILED:
+    case OUTCOME_LATE:
+        check_nothing_is_left(history, actor, seen->outcome);
+        return;
+    case OUTCOME_UNKNOWN:
+        /* What came before it was taken for another one is said of that other one. */
+        if (!actor->has_neighbour)
+            check_nothing_is_left(history, actor, seen->outcome);
+        return;
+    case OUTCOME_PARTIAL:
+    case OUTCOME_NONE:
+        return;
+    }
+}
+
+/* P7: what is kept is bounded. */
+static void check_bounds(const struct history *history)
+{
+    const struct world *world = history->world;
+    const struct policy_limits *limits = &broker_policy(world->broker)->limits;
+    const struct broker_counters *counters = broker_counters(world->broker);
+    size_t n_ended = 0;
+
+    n_ended += broker_count(world->broker, RUNTIME_GONE);
+    if (n_ended > limits->history_records)
+        promises_broken(history, NULL, "no more ended runtimes are remembered than wished (P7)");
+    if (counters->n_silent > history->silent)
+        promises_broken(history, NULL, "no more silent connections are kept than wished (P7)");
+    if (counters->n_connections > world->usable_descriptors)
+        promises_broken(history, NULL, "no more connections are held than there is room for (P7)");
+}
+
+void promises_check(const struct history *history)
+{
+    const struct runtime *runtime = NULL;
+
+    for (size_t i = 0; i < history->n_actors; i++) {
+        check_commands(history, &history->actors[i]);
+        check_untouched(history, &history->actors[i]);
+        check_generation(history, &history->actors[i]);
+        check_outcome(history, &history->actors[i]);
+        if (history->is_current && !history->is_stopping)
+            check_resume(history, &history->actors[i]);
+    }
+    check_bounds(history);
+    while (history->is_current && !history->is_stopping &&
+           (runtime = broker_next_runtime(history->world->broker, runtime)))
+        check_deadline(history, runtime);
+}
+
+/* The end. */
+
+static bool is_waiting(const struct actor *actor)
+{
+    if (actor->runtime->process->is_dead || actor->is_over)
+        return false;
+    for (size_t i = 0; i < actor->runtime->n_ports; i++) {
+        if (!actor->runtime->is_resumed[i])
+            return true;
+    }
+    return false;
+}
+
+static bool is_unheard(const struct actor *actor)
+{
+    bool is_unheard = false;
+
+    for (size_t i = 0; i < actor->runtime->n_ports; i++) {
+        const struct world_connection *connection = actor->runtime->connections[i];
+
+        is_unheard |= connection && !connection->is_accepted && !connection->is_closed;
+    }
+    return is_unheard;
+}
+
+/* Where descriptors do not last for all, those who are served make room by and by. */
+static bool make_room(struct history *history)
+{
+    for (size_t i = 0; i < history->n_strangers; i++)
+        world_end(history->strangers[i]);
+    for (size_t i = 0; i < history->n_actors; i++) {
+        struct world_process *process = history->actors[i].runtime->process;
+
+        if (!process->is_dead && !is_waiting(&history->actors[i])) {
+            world_kill(history->world, process);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_all_run(struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        while (is_waiting(&history->actors[i]) && is_unheard(&history->actors[i]) &&
+               make_room(history))
+            history_live_on(history, span_from_s(30));
+        /* Too few descriptors for the ports of even one of each: nobody can help that. */
+        if (is_unheard(&history->actors[i]) && history->world->is_paused)
+            continue;
+        if (is_waiting(&history->actors[i]))
+            promises_broken(history, &history->actors[i], "everybody runs in the end (P1, P2)");
+    }
+}
+
+/* Whoever looks for us answers in the end, if only that he cannot tell. */
+static void check_nothing_is_kept(struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        history->actors[i].runtime->process->is_silent = false;
+        world_kill(history->world, history->actors[i].runtime->process);
+    }
+    for (size_t i = 0; i < history->n_strangers; i++)
+        world_kill(history->world, history->strangers[i]->process);
+    history_live_on(history, span_from_s(200));
+    if (broker_counters(history->world->broker)->n_connections != 0)
+        promises_broken(history, NULL, "no connection of the dead is kept (P7)");
+    if (broker_counters(history->world->broker)->n_pending != 0)
+        promises_broken(history, NULL, "nobody waits for the dead (P7)");
+}
+
+void promises_check_rest(struct history *history)
+{
+    check_all_run(history);
+    check_nothing_is_kept(history);
+}
