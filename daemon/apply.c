@@ -22,7 +22,8 @@ struct apply {
     struct handle_table *handles;
     struct peer_owner peers;
     struct questions *questions;
-    int pidfd; /* of the answer at hand; -1 when there is none or it was taken */
+    bool is_paused; /* as the listeners were told */
+    int pidfd;      /* of the answer at hand; -1 when there is none or it was taken */
 };
 
 static void on_process_end(void *context, uint64_t process)
@@ -130,10 +131,6 @@ static void carry_out(struct apply *apply, struct action *action)
         if (apply->options.store)
             store_mark(apply->options.store, action->slot, action->mark);
         break;
-    case ACTION_PAUSE:
-    case ACTION_UNPAUSE:
-        apply->options.pause(apply->options.context, action->kind == ACTION_PAUSE);
-        break;
     }
     action_free(action);
 }
@@ -146,6 +143,10 @@ void apply_settle(struct apply *apply)
         while ((action = broker_take_action(apply->broker)))
             carry_out(apply, action);
     } while (peer_read_asked(&apply->peers));
+    if (apply->is_paused != broker_is_paused(apply->broker)) {
+        apply->is_paused = !apply->is_paused;
+        apply->options.pause(apply->options.context, apply->is_paused);
+    }
 }
 
 /* The next one that somebody still waits for. Whoever asked about a connection and is gone took the

@@ -48,30 +48,3 @@ struct action *action_take(struct action_queue *queue)
         STAILQ_REMOVE_HEAD(queue, link);
     return action;
 }
-
-const char *action_kind_name(enum action_kind kind)
-{
-    switch (kind) {
-    case ACTION_SEND:
-        return "send";
-    case ACTION_CLOSE:
-        return "close";
-    case ACTION_READ:
-        return "read";
-    case ACTION_ASK:
-        return "ask";
-    case ACTION_HOLD_PROCESS:
-        return "hold process";
-    case ACTION_RELEASE_PROCESS:
-        return "release process";
-    case ACTION_KILL:
-        return "kill";
-    case ACTION_MARK:
-        return "mark";
-    case ACTION_PAUSE:
-        return "pause";
-    case ACTION_UNPAUSE:
-        return "unpause";
-    }
-    return "none";
-}

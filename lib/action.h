@@ -35,9 +35,6 @@ enum action_kind {
     ACTION_KILL,
     /* Write a slot of the record file. */
     ACTION_MARK,
-    /* Stop and start accepting, on all listeners. */
-    ACTION_PAUSE,
-    ACTION_UNPAUSE,
 };
 
 struct action_question {
@@ -75,5 +72,3 @@ struct action *action_add(struct action_queue *queue, enum action_kind kind) MUS
 
 /* Takes the next one, which the caller frees; NULL when there is none. */
 struct action *action_take(struct action_queue *queue);
-
-const char *action_kind_name(enum action_kind kind);

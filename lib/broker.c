@@ -229,20 +229,20 @@ bool broker_is_full(const struct broker *broker)
 void broker_judge_descriptors(struct broker *broker, struct moment now)
 {
     bool must_pause = broker_is_full(broker);
-    struct action *action;
 
     if (must_pause == broker->is_paused)
-        return;
-    action = action_add(&broker->actions, must_pause ? ACTION_PAUSE : ACTION_UNPAUSE);
-    if (!action)
         return;
     broker->is_paused = must_pause;
     broker_alarm(broker, ALARM_DESCRIPTORS, must_pause,
                  "descriptors have run short: nobody is accepted until a connection ends", now);
 }
 
-/* Questions. */
+bool broker_is_paused(const struct broker *broker)
+{
+    return broker->is_paused;
+}
 
+/* Questions. */
 static bool copy_files(struct action *action, const char *const *files, size_t n_files)
 {
     if (n_files == 0)

@@ -128,6 +128,9 @@ void broker_deadlines(struct broker *broker, struct moment now);
 /* The next action, which the caller frees with action_free; NULL when there is none. */
 struct action *broker_take_action(struct broker *broker);
 
+/* True while nobody may be accepted on any listener: to be looked at whenever all actions were
+ * taken. It is no action, so that it comes about without memory, too. */
+bool broker_is_paused(const struct broker *broker);
 /* The next notice, which the caller frees with notice_free; NULL when there is none. Telling people
  * can wait until everything else is done, and must never keep a runtime waiting. */
 struct notice *broker_take_notice(struct broker *broker);

@@ -287,10 +287,6 @@ static void carry_out(struct world *world, struct action *action)
         if (world->n_slots <= action->slot)
             world->n_slots = action->slot + 1;
         return;
-    case ACTION_PAUSE:
-    case ACTION_UNPAUSE:
-        world->is_paused = action->kind == ACTION_PAUSE;
-        return;
     }
 }
 
@@ -382,6 +378,7 @@ void world_settle(struct world *world)
             carry_out(world, action);
             action_free(action);
         }
+        world->is_paused = broker_is_paused(world->broker);
         broker_check(world->broker);
         if (read_asked(world))
             continue;

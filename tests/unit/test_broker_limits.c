@@ -11,6 +11,7 @@
 
 #include "lib/hresult.h"
 #include "tests/sim/world.h"
+#include "tests/unit/unit_memory.h"
 
 #define HEAD                                                            \
     "version: 1\n"                                                      \
@@ -421,6 +422,31 @@ START_TEST(descriptors_that_run_short_pause_the_listeners)
 }
 END_TEST
 
+/* A listener that should be paused and is not, or the other way round, would stay so. */
+START_TEST(listeners_are_paused_without_memory)
+{
+    enum { USABLE = 2 };
+    struct world *world = world_new_with(HEAD "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+    struct world_connection *silent;
+    size_t n_left;
+
+    world_start(runtime);
+    world_serve(world);
+    silent = world_connect(world, runtime->process, 0);
+    ck_assert(world->is_paused);
+    world->is_network_slow = true;
+    world_end(silent);
+    unit_memory_watch(1);
+    world_deliver(silent, SIZE_MAX);
+    unit_memory_release(&n_left);
+    ck_assert(!world->is_paused);
+    world_free(world);
+}
+END_TEST
+
 /* Who says nothing goes before anybody has to wait outside. */
 START_TEST(silence_pauses_no_listener)
 {
@@ -569,14 +595,17 @@ START_TEST(a_smaller_history_is_forgotten_at_once)
 }
 END_TEST
 
-UNIT_TESTS(
-    a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
-    who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
-    garbage_is_let_go_at_its_first_wrong_byte, an_advertise_may_come_byte_by_byte_and_not_be_cut,
-    the_oldest_silent_one_makes_room, silence_delays_nobody, a_process_with_many_cookies_is_resumed,
-    a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
-    who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
-    over_its_runtimes_a_user_is_resumed_without_a_plan,
-    descriptors_that_run_short_pause_the_listeners, silence_pauses_no_listener,
-    plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
-    a_runtime_with_too_many_connections_keeps_its_ports, a_smaller_history_is_forgotten_at_once);
+UNIT_TESTS(a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
+           who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
+           garbage_is_let_go_at_its_first_wrong_byte,
+           an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
+           silence_delays_nobody, a_process_with_many_cookies_is_resumed,
+           a_nameless_one_that_comes_back_is_paced,
+           over_its_connections_a_user_is_resumed_and_let_go,
+           who_may_have_been_resumed_over_the_limit_gets_no_plan,
+           many_that_were_resumed_over_the_limit,
+           over_its_runtimes_a_user_is_resumed_without_a_plan,
+           descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
+           silence_pauses_no_listener, plans_leave_descriptors_to_go_on_with,
+           noise_costs_the_connection_only, a_runtime_with_too_many_connections_keeps_its_ports,
+           a_smaller_history_is_forgotten_at_once);
