@@ -219,7 +219,7 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
         decide_ports(runtime, &runtime->attributes);
     if (!why)
         outcome = outcome_by_record(runtime, &why);
-    if (runtime->broker->is_stopping)
+    if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))
         decide_while_stopping(runtime, now);
     else if (why)
         resume_begin(runtime, outcome, why, now);
