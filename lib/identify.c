@@ -320,7 +320,7 @@ static void be_new(struct connection *connection, const struct facts *facts,
     /* It was taken for one that an exec had ended, and was not. */
     if (process_knows_cookie(process, &connection->advertise.cookie))
         process->has_several = true;
-if (process_remember_cookie(process, &connection->advertise.cookie))
+    if (process_remember_cookie(process, &connection->advertise.cookie))
         runtime = runtime_new(broker, process, connection);
     if (!runtime) {
         broker_out_of_memory(broker, now);
