@@ -331,8 +331,12 @@ class Daemon:
         return found
 
     def descriptors(self):
-        """Those that it keeps: what is there only for a moment is not there any more when a request is answered."""
+        """Those that it keeps: what is there only for a moment is not there any more when two requests are answered.
+
+        One may be taken in and answered before the end of an older connection is seen.
+        """
         before = self._descriptors()
+        self.status()
         self.status()
         return before & self._descriptors()
 
