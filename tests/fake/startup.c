@@ -77,6 +77,8 @@ static bool start_server(struct runtime *runtime)
     if (!ports_init(&runtime->ports, runtime))
         return false;
     runtime->has_resume_event = ports_any_suspended(&runtime->ports);
+    /* Real ones race; here that is only so where it is wanted. */
+    runtime->is_paused_for_startup = runtime->behaviour->profiler_race == 0;
     return picture_start_thread(picture_server_name(runtime), server_run, runtime);
 }
 

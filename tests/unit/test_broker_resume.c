@@ -497,6 +497,30 @@ START_TEST(a_neighbour_without_facts_that_runs_says_nothing)
 }
 END_TEST
 
+/* So where only the records know of the one that runs. */
+START_TEST(a_neighbour_of_the_records_that_runs_says_nothing)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct guid cookie = world_cookie("bbbbbbbb");
+    struct world_connection *connection;
+    struct world_command command;
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert(runs(runtime));
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    connection = world_connect(world, process, 0);
+    world_advertise(connection, &cookie, (uint64_t)process->pid);
+    ck_assert(world_take_command(connection, &command));
+    world_end(connection);
+    world_pass(world, span_from_s(2), false);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->state, RUNTIME_RESUMING);
+    world_free(world);
+}
+END_TEST
+
 /* While somebody needs the handle of a process, nobody in it is looked after; then all are. */
 START_TEST(neighbours_are_looked_after_when_the_handle_goes)
 {
@@ -596,5 +620,6 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            whose_process_has_ended_and_who_still_speaks_is_resumed,
            who_cannot_be_identified_goes_on_with_no_plan, a_neighbour_that_runs_says_nothing,
            a_neighbour_without_facts_that_runs_says_nothing,
+           a_neighbour_of_the_records_that_runs_says_nothing,
            neighbours_are_looked_after_when_the_handle_goes, a_second_port_without_facts_is_its_own,
            over_a_limit_another_port_is_not_forgotten);
