@@ -382,7 +382,8 @@ START_TEST(who_comes_back_to_a_daemon_that_goes_is_not_called_untouched)
     for (size_t i = 0; i < 3; i++)
         ck_assert(world_serve_one(runtime));
     world_end(runtime->connections[0]);
-    second = world_runtime(world, runtime->process, "bbbbbbbb", first, 1);    world_start(second);
+    second = world_runtime(world, runtime->process, "bbbbbbbb", first, 1);
+    world_start(second);
     world_end(second->connections[0]);
     world_stop(world, BROKER_STOP_RESUME);
     world_connect_port(runtime, 0);
