@@ -66,7 +66,8 @@ static void pause_for_tools(struct runtime *runtime)
     /* The server thread works already: until the next lines a StartupProfiler is refused. */
     link_sleep(runtime->behaviour->profiler_race);
     pthread_mutex_lock(&runtime->lock);
-    runtime->is_paused_for_startup = true;
+    if (runtime->behaviour->profiler_race > 0)
+        runtime->is_paused_for_startup = true;
     if (ports_any_suspended(&runtime->ports))
         wait_for_resume(runtime);
     pthread_mutex_unlock(&runtime->lock);
