@@ -179,7 +179,8 @@ def test_the_records_of_another_user(daemon, fake, folder):
     one = daemon(A, user=NOBODY)
     assert one.status()["records"] == "none"
     runtime = fake(one.socket)
-    assert runtime.commands() == ["resume"]
+    # Nothing shows this daemon that it runs, so that one Resume may be followed by more.
+    assert set(runtime.commands()) == {"resume"}
 
 
 # --user.
