@@ -313,7 +313,7 @@ void promises_check(const struct history *history)
 
 static bool is_waiting(const struct actor *actor)
 {
-    if (actor->runtime->process->is_dead || actor->is_over)
+    if (actor->runtime->process->is_dead || actor->runtime->process->was_killed || actor->is_over)
         return false;
     for (size_t i = 0; i < actor->runtime->n_ports; i++) {
         if (!actor->runtime->is_resumed[i])
