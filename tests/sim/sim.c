@@ -5,7 +5,8 @@
  * breaks a promise is made as short as it gets and shown, so that it can be
  * kept and lived through again.
  *
- *   sim [SEEDS [FIRST]]   that many seeds, 300 from 1 when not said
+ *   sim [SEEDS [FIRST]]   that many seeds, from 1; when not said, as many as
+ *                         $DIAGPORT_SEEDS says, or 300
  *   sim --find SEEDS      which of them is the first to break a promise, and how
  *   sim --replay FILE...  histories as they are shown
  *   sim --tell FILE...    the same, saying after each event how everybody is
@@ -233,7 +234,8 @@ static int run_seeds(uint64_t n, uint64_t first, bool is_shortened)
 int main(int argc, char **argv)
 {
     bool is_search = argc == 3 && strcmp(argv[1], "--find") == 0;
-    const char *count = is_search ? argv[2] : argc > 1 ? argv[1] : "300";
+    const char *wished = getenv("DIAGPORT_SEEDS"), *usual = wished ? wished : "300";
+    const char *count = is_search ? argv[2] : argc > 1 ? argv[1] : usual;
     uint64_t n = strtoull(count, NULL, 10);
     uint64_t first = argc > 2 && !is_search ? strtoull(argv[2], NULL, 10) : 1;
     int status = 0;
