@@ -572,6 +572,23 @@ START_TEST(a_second_port_without_facts_is_its_own)
 }
 END_TEST
 
+/* Whom nobody tells about comes back after its Resume, and is still the one it was when that is
+ * told as little. */
+START_TEST(who_stays_unidentified_stays_one)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+
+    process->is_silent = true;
+    world_start(runtime);
+    world_pass(world, span_from_s(100), true);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_seen, 1);
+    ck_assert_uint_le(runtime->n_taken, 4);
+    world_free(world);
+}
+END_TEST
+
 /* Over a limit, what comes back from its Resume is not counted, so that one that waits would be
  * taken for it. */
 START_TEST(over_a_limit_another_port_is_not_forgotten)
@@ -622,4 +639,4 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            a_neighbour_without_facts_that_runs_says_nothing,
            a_neighbour_of_the_records_that_runs_says_nothing,
            neighbours_are_looked_after_when_the_handle_goes, a_second_port_without_facts_is_its_own,
-           over_a_limit_another_port_is_not_forgotten);
+           over_a_limit_another_port_is_not_forgotten, who_stays_unidentified_stays_one);
