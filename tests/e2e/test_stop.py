@@ -7,10 +7,10 @@ import signal
 import socket
 
 import pytest
-from harness import CLSID, listen, rule
+from harness import listen, rule
+from plans import OLD, plan, whole
 from runtimes import QUESTIONS
 
-OLD = {"OLD": "x"}
 # Whether who waits is kept, by `on_stop` and by whether the socket was handed in.
 KEEPS = {
     ("auto", False): False,
@@ -20,27 +20,6 @@ KEEPS = {
     ("resume", False): False,
     ("resume", True): False,
 }
-
-
-def plan(folder, **keys):
-    return rule(
-        env={"A": "1", "OLD": "new"},
-        profilers=[{"clsid": CLSID, "path": folder.profiler()}],
-        startup_hooks=[{"path": folder.hook()}],
-        **keys,
-    )
-
-
-def whole(folder):
-    return [
-        "kind",
-        "info3",
-        "env A=1",
-        "env OLD=new",
-        f"profiler {folder / 'profiler.so'}",
-        f"hook {folder / 'Hook.dll'}",
-        "resume",
-    ]
 
 
 @contextlib.contextmanager
@@ -63,7 +42,7 @@ def steps(commands):
 
 def is_beginning(commands, folder):
     """Whether these are the plan up to some step, once, and then Resume."""
-    plan_steps = steps(whole(folder))[:-1]
+    plan_steps = steps(whole(folder))
     return commands[-1] == "resume" and commands[:-1] == plan_steps[: len(commands) - 1]
 
 
@@ -99,7 +78,7 @@ def test_who_waits_is_resumed_or_kept(daemon, fake, folder, on_stop, is_passed):
         if KEEPS[on_stop, is_passed]:
             assert is_beginning(steps(new.commands()), folder)
             # What of its plan was begun by the time that the signal was seen is not begun anew.
-            is_whole = steps(new.commands()) == steps(whole(folder))
+            is_whole = steps(new.commands()) == [*steps(whole(folder)), "resume"]
             assert one.receipt(new.pid, "running").outcome in (("applied", "late") if is_whole else ("unknown", "late"))
             # Its plan was begun and taken back: how far, the next daemon cannot know.
             assert held.commands()[-1] == "resume"
@@ -143,7 +122,7 @@ def test_who_does_not_answer_does_not_keep_the_daemon(daemon, fake, folder):
 def test_running_programs_do_not_notice(daemon, fake, folder):
     one = daemon([plan(folder)])
     runtime = fake(one.socket, environment=OLD)
-    assert runtime.commands() == whole(folder)
+    assert runtime.commands() == [*whole(folder), "resume"]
     for _ in range(3):
         one.stop()
         one.start()
@@ -171,7 +150,7 @@ def test_one_of_two_is_handed_in(daemon, fake, folder):
             ("second", True),
         }
         runtimes = [fake(path, environment=OLD) for path in (one.socket, str(folder / "second.sock"))]
-        assert [runtime.commands() for runtime in runtimes] == [whole(folder)] * 2
+        assert [runtime.commands() for runtime in runtimes] == [[*whole(folder), "resume"]] * 2
         assert [one.receipt(runtime.pid, "running")["port"] for runtime in runtimes] == ["runtime", "second"]
         one.stop()
         assert os.path.exists(folder / "second.sock")
@@ -183,7 +162,7 @@ def test_connections_wait_in_a_socket_that_was_handed_in(daemon, fake, folder):
         runtime = fake(str(folder / "runtime.sock"), "message-after=100", environment=OLD)
         runtime.told_pause()
         one = daemon([plan(folder)], passed=passed)
-        assert runtime.commands() == whole(folder)
+        assert runtime.commands() == [*whole(folder), "resume"]
         one.stop()
 
 
