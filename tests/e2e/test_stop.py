@@ -101,9 +101,12 @@ def test_everybody_is_resumed_in_the_middle_of_plans(daemon, fleet, folder, n_po
 def test_a_last_answer_is_waited_for(daemon, fake, folder):
     """The daemon that goes away sends nothing new, and does not leave before what it sent is answered."""
     one = daemon([plan(folder)], on_stop="keep")
-    runtime = fake(one.socket, "delay=startup-profiler:500", environment=OLD)
-    one.wait(rf"step env ok .*pid={runtime.pid} .*name=\"OLD\"")
-    one.stop()
+    runtime = fake(one.socket, "stop-before-reply=startup-profiler", environment=OLD)
+    runtime.stands()
+    one.signal(signal.SIGTERM)
+    one.wait("runtimes that wait stay suspended")
+    runtime.thaw()
+    one.end(0)
     assert one.log.count("step profiler ok") == 1
     assert not one.log.count("step hook")
     one.start()
@@ -112,8 +115,9 @@ def test_a_last_answer_is_waited_for(daemon, fake, folder):
 
 def test_who_does_not_answer_does_not_keep_the_daemon(daemon, fake, folder):
     one = daemon([plan(folder)], on_stop="keep")
-    runtime = fake(one.socket, "silent=startup-profiler", environment=OLD)
-    one.wait(rf"step env ok .*pid={runtime.pid} .*name=\"OLD\"")
+    runtime = fake(one.socket, "stop-before-reply=startup-profiler", "silent=startup-profiler", environment=OLD)
+    runtime.stands()
+    runtime.thaw()
     one.stop()
     one.start()
     assert runtime.commands() == [*whole(folder)[:5], "resume"]
