@@ -54,7 +54,7 @@ struct control_options {
     const struct control_reloads *reloads;
     enum broker_trust trust;
     size_t usable_descriptors;
-    bool is_user;  /* our own user may do everything */
+    bool is_user;  /* an instance of a user of his own, for showing */
     bool may_kill; /* processes of other users */
     /* Carries out what the core wants done; after every call into it that changes anything. */
     void (*settle)(void *context);
