@@ -109,6 +109,7 @@ enum world_fault {
     WORLD_ANSWERS_HALF,
     WORLD_ANSWERS_GARBAGE,
     WORLD_CLOSES,     /* without an answer, and comes back */
+    WORLD_DROPS,      /* the same, and did not do it */
     WORLD_DIES,       /* before the answer */
     WORLD_DIES_AFTER, /* it */
 };
