@@ -74,11 +74,13 @@ static bool take_character(struct bracket *bracket, unsigned char *ret_character
 {
     const char *at = bracket->at;
 
-    if (at[0] == '[' && (at[1] == '.' || at[1] == '=') && at[2] != '\0' && at[3] == at[1] &&
-        at[4] == ']') {
-        *ret_character = (unsigned char)at[2];
-        bracket->at += 5;
-        return true;
+    if (at[0] == '[' && (at[1] == '.' || at[1] == '=')) {
+        if (at[2] != '\0' && at[3] == at[1] && at[4] == ']') {
+            *ret_character = (unsigned char)at[2];
+            bracket->at += 5;
+            return true;
+        }
+        bracket->fault = GLOB_LONG_ELEMENT;
     }
     if (at[0] == '\\' && at[1] != '\0')
         at++;
