@@ -1,466 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests to the control interface of a daemon that holds some runtimes. Each
- * is a byte for who asks, "METHOD PATH?QUERY", a line feed, and a body up to a
- * byte FF. Everything behind http.h is the daemon's own; HTTP, clock, log and
- * the look at processes are replaced here, so that what happens depends on the
- * input alone.
+ * Requests to the control interface of a daemon that holds some runtimes
+ * (unit_control.h). Each is a byte for who asks, "METHOD PATH?QUERY", a line
+ * feed, and a body up to a byte FF. The six upper bits of the byte are the
+ * allocation that fails, 0 being none.
  */
 
-#include <stdarg.h>
-
-#include "daemon/clock.h"
-#include "daemon/control.h"
-#include "daemon/facts.h"
-#include "daemon/handle.h"
-#include "daemon/http.h"
-#include "daemon/log.h"
-#include "daemon/notices.h"
-#include "daemon/ports.h"
-#include "lib/bytes.h"
-#include "lib/facts.h"
-#include "lib/policy.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/sim/world.h"
+#include "tests/unit/unit_control.h"
 
-enum { REQUEST_END = 0xFF, REQUESTS_MAX = 8, PAIRS_MAX = 16, CHUNKS_MAX = 1000 };
-
-enum { READER = 1001, ADMIN = 1002, NOBODY = 1003 };
-
-static const char policy[] =
-    "version: 1\n"
-    "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
-    "control: { path: /run/diagport/control.sock, read: { users: [\"1001\"] }, admin: { users: "
-    "[\"1002\"] } }\n"
-    "defaults: { hold_limit: 10m }\n"
-    "rules:\n"
-    "  - { name: left, match: { exe: /app/left }, ignore: true }\n"
-    "  - { name: few, match: { exe: /app/few }, env: { A: \"1\" } }\n"
-    "  - { name: plan, match: { args: \"*x*\" }, env: { A: \"1\" },\n"
-    "      profilers: [ { clsid: cf0d821e-299b-5307-a3d8-b283c03916dd, path: /opt/p.so } ],\n"
-    "      startup_hooks: [ { path: /opt/a.dll } ] }\n";
-
-static struct world *world;
-
-/* HTTP. */
-
-/* The one server there is. */
-struct http {
-    struct http_options options;
-};
-
-static struct http server;
-
-struct http_request {
-    char *method;
-    char *path;
-    char *body;
-    size_t body_length;
-    struct http_peer peer;
-    struct http_pair query[PAIRS_MAX];
-    size_t n_query;
-    unsigned status; /* of the answer; 0: there was none yet */
-};
-
-struct http *http_new(const struct http_options *options)
-{
-    server.options = *options;
-    return &server;
-}
-
-struct http *http_free(struct http *http)
-{
-    (void)http;
-    return NULL;
-}
-
-bool http_add(struct http *http, int fd, struct http_peer *peer)
-{
-    (void)http;
-    (void)fd;
-    (void)peer;
-    return false;
-}
-
-size_t http_count(const struct http *http)
-{
-    (void)http;
-    return 1;
-}
-
-size_t http_count_user(const struct http *http, uint32_t uid)
-{
-    (void)http;
-    (void)uid;
-    return 1;
-}
-
-struct moment http_next(const struct http *http, struct moment now)
-{
-    (void)http;
-    return now;
-}
-
-void http_run(struct http *http, struct moment now)
-{
-    (void)http;
-    (void)now;
-}
-
-void http_refuse(int fd, unsigned status, const char *detail)
-{
-    (void)fd;
-    (void)status;
-    (void)detail;
-}
-
-const char *http_method(const struct http_request *request)
-{
-    return request->method;
-}
-
-const char *http_path(const struct http_request *request)
-{
-    return request->path;
-}
-
-const struct http_peer *http_peer(const struct http_request *request)
-{
-    return &request->peer;
-}
-
-const char *http_body(const struct http_request *request, size_t *ret_length)
-{
-    *ret_length = request->body_length;
-    return request->body;
-}
-
-const char *http_content_type(const struct http_request *request)
-{
-    return request->body_length % 2 ? "application/x-www-form-urlencoded" : NULL;
-}
-
-const struct http_pair *http_query(const struct http_request *request, size_t *ret_n)
-{
-    *ret_n = request->n_query;
-    return request->query;
-}
-
-static void take_answer(struct http_request *request, unsigned status)
-{
-    FUZZ_HOLDS(request->status == 0);
-    FUZZ_HOLDS(status >= 200 && status <= 599 && status != 500);
-    request->status = status;
-}
-
-static void check_json(const char *text, size_t length)
-{
-    json_error_t error;
-    json_t *value = json_loadb(text, length, 0, &error);
-
-    FUZZ_HOLDS(value);
-    json_decref(value);
-}
-
-void http_answer(struct http_request *request, unsigned status, const char *type, char *text,
-                 size_t length)
-{
-    FUZZ_HOLDS(text && type && strlen(text) == length);
-    take_answer(request, status);
-    free(text);
-}
-
-void http_answer_json(struct http_request *request, unsigned status, json_t *value)
-{
-    char *text = json_dumps(value, 0);
-
-    FUZZ_HOLDS(text);
-    check_json(text, strlen(text));
-    take_answer(request, status);
-    json_decref(value);
-    free(text);
-}
-
-void http_problem(struct http_request *request, unsigned status, json_t *members,
-                  const char *format, ...)
-{
-    va_list arguments;
-    json_t *detail;
-
-    va_start(arguments, format);
-    detail = json_vsprintf(format, arguments);
-    va_end(arguments);
-    FUZZ_HOLDS(detail && status >= 400);
-    json_decref(detail);
-    json_decref(members);
-    take_answer(request, status);
-}
-
-/* Lists are one value, events one in each line. */
-static void check_stream(const char *type, const struct bytes *all)
-{
-    struct fuzz_input lines = {all->data, all->length};
-
-    if (strcmp(type, "application/json") == 0) {
-        check_json((const char *)all->data, all->length);
-        return;
-    }
-    while (lines.left > 0) {
-        struct fuzz_input line = fuzz_take_until(&lines, '\n');
-
-        check_json((const char *)line.at, line.left);
-    }
-}
-
-void http_answer_stream(struct http_request *request, const char *type,
-                        const struct http_stream *stream)
-{
-    enum http_more more = HTTP_MORE;
-    struct bytes all;
-
-    bytes_init(&all, SIZE_MAX - 1);
-    for (unsigned n = 0; more == HTTP_MORE; n++) {
-        struct bytes chunk;
-
-        FUZZ_HOLDS(n < CHUNKS_MAX);
-        bytes_init(&chunk, SIZE_MAX - 1);
-        more = stream->more(stream->context, &chunk);
-        bytes_put_run(&all, chunk.data, chunk.length);
-        bytes_deinit(&chunk);
-    }
-    FUZZ_HOLDS(more == HTTP_END || more == HTTP_WAIT);
-    (void)stream->next(stream->context);
-    FUZZ_HOLDS(bytes_finish(&all) == 0);
-    check_stream(type, &all);
-    bytes_deinit(&all);
-    stream->free(stream->context);
-    take_answer(request, 200);
-}
-
-void http_allow(struct http_request *request, const char *methods)
-{
-    FUZZ_HOLDS(request->status == 0 && methods);
-}
-
-/* The rest of the shell. */
-
-struct moment clock_now(void)
-{
-    return world->now;
-}
-
-struct span clock_since_boot(void)
-{
-    return span_from_us(world->now.us);
-}
-
-double clock_calendar(struct moment moment)
-{
-    return (double)moment.us / 1e6;
-}
-
-void log_open(void)
-{
-}
-
-void log_write(enum log_level level, const char *format, ...)
-{
-    (void)level;
-    (void)format;
-}
-
-int handle_of_pid(pid_t pid)
-{
-    (void)pid;
-    return -1;
-}
-
-struct facts *facts_look(const struct action_question *question, int pidfd)
-{
-    (void)pidfd;
-    for (size_t i = 0; i < world->n_processes; i++) {
-        if (world->processes[i].pid == question->pid)
-            return world_look(&world->processes[i], question, world->now);
-    }
-    return facts_new(question->wanted, 3);
-}
-
-/* The daemon. */
-
-struct daemon {
-    struct control *control;
-    struct policy *policy; /* without a socket to open */
-    struct notices *notices;
-    struct ports *ports;
-    struct control_reloads reloads;
-};
-
-static void settle(void *context)
-{
-    (void)context;
-    world_settle(world);
-}
-
-static void tell(void *context, struct notice *notice)
-{
-    struct daemon *daemon = context;
-
-    notices_take(daemon->notices, notice);
-}
-
-static void reload(void *context, struct control_verdict *ret_verdict)
-{
-    struct daemon *daemon = context;
-
-    *ret_verdict = (struct control_verdict){.is_done = world_set_policy(world, policy)};
-    daemon->reloads.n_done++;
-    daemon->reloads.last_at = world->now;
-}
-
-static bool is_stopping(void *context)
-{
-    const struct daemon *daemon = context;
-
-    return daemon->reloads.n_done > 1;
-}
-
-/* One is held, one applies, one runs, one is left alone and one is dead. */
-static void add_runtimes(void)
-{
-    static const char *const exes[] = {"/app/few", "/app/few", "/app/few", "/app/left", NULL};
-    static const char *const cookies[] = {"aaaa0001", "aaaa0002", "bbbb0003", "cccc0004",
-                                          "dddd0005"};
-    static const uint32_t port[] = {0};
-    struct runtime *held;
-
-    for (size_t i = 0; i < ARRAY_LENGTH(exes); i++) {
-        struct world_process *process =
-            world_process(world, exes[i],
-                          "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0A=b\0");
-
-        process->arguments = "/app/few\0-x\0";
-        world_start(world_runtime(world, process, cookies[i], port, 1));
-        if (i == 0 && broker_find(world->broker, cookies[i], &held) == BROKER_FOUND_ONE)
-            (void)broker_hold(held, span_from_s(60), world->now);
-        world_settle(world);
-        if (i != 1)
-            world_serve(world);
-        if (i == 4)
-            world_kill(world, process);
-    }
-}
-
-static void begin(struct daemon *daemon)
-{
-    struct control_options options = {
-        .reloads = &daemon->reloads,
-        .trust = BROKER_TRUSTS_RECORDS,
-        .usable_descriptors = 1000,
-        .may_kill = true,
-        .settle = settle,
-        .tell = tell,
-        .reload = reload,
-        .is_stopping = is_stopping,
-        .context = daemon,
-    };
-    char *why;
-
-    world = world_new(policy);
-    add_runtimes();
-    *daemon = (struct daemon){.reloads = {.last_at = MOMENT_NEVER}};
-    options.broker = world->broker;
-    options.ports = daemon->ports = ports_new(NULL, world->broker, NULL);
-    options.notices = daemon->notices = notices_new();
-    FUZZ_HOLDS(options.ports && options.notices);
-    daemon->control = control_new(&options);
-    daemon->policy = policy_new();
-    FUZZ_HOLDS(daemon->control && daemon->policy);
-    FUZZ_HOLDS(control_open(daemon->control, daemon->policy, -1, &why) == 0);
-}
-
-static void end(struct daemon *daemon)
-{
-    control_free(daemon->control);
-    policy_unref(daemon->policy);
-    ports_free(daemon->ports);
-    notices_free(daemon->notices);
-    world_free(world);
-}
-
-/* Requests. */
-
-static void take_query(struct http_request *request, struct fuzz_input query)
-{
-    while (query.left > 0 && request->n_query < PAIRS_MAX) {
-        struct fuzz_input value = fuzz_take_until(&query, '&'), key = fuzz_take_until(&value, '=');
-        struct http_pair *pair = &request->query[request->n_query++];
-
-        pair->key = fuzz_text(key.at, key.left);
-        pair->value = fuzz_text(value.at, value.left);
-    }
-}
-
-static void take_request(struct fuzz_input *input, struct http_request *ret_request)
-{
-    static const uint32_t uids[] = {0, READER, ADMIN, NOBODY};
-    uint32_t uid = uids[fuzz_take_u8(input) % ARRAY_LENGTH(uids)];
-    struct fuzz_input body = fuzz_take_until(input, REQUEST_END);
-    struct fuzz_input line = fuzz_take_until(&body, '\n');
-    struct fuzz_input method = fuzz_take_until(&line, ' '), path = fuzz_take_until(&line, '?');
-
-    *ret_request = (struct http_request){
-        .method = fuzz_text(method.at, method.left),
-        .path = fuzz_text(path.at, path.left),
-        .body = (char *)fuzz_copy(body.at, body.left),
-        .body_length = body.left,
-        .peer = {.pid = 1, .uid = uid, .gid = uid},
-    };
-    take_query(ret_request, line);
-}
-
-static void free_request(struct http_request *request)
-{
-    free(request->method);
-    free(request->path);
-    free(request->body);
-    for (size_t i = 0; i < request->n_query; i++) {
-        free(request->query[i].key);
-        free(request->query[i].value);
-    }
-}
+enum { REQUEST_END = 0xFF, REQUESTS_MAX = 8 };
 
 /* Who may not, does not. */
-static void check_rights(const struct http_request *request)
+static void check_rights(const struct unit_request *request, unsigned status)
 {
-    bool is_done = request->status < 300;
+    bool is_done = status >= 200 && status < 300;
 
-    FUZZ_HOLDS(request->peer.uid != NOBODY || !is_done);
-    if (is_done && request->peer.uid == READER)
+    FUZZ_HOLDS(request->uid != UNIT_CONTROL_NOBODY || !is_done);
+    if (is_done && request->uid == UNIT_CONTROL_READER)
         FUZZ_HOLDS(strcmp(request->method, "POST") != 0 ||
-                   strcmp(request->path, "/v1/explain") == 0 ||
-                   strcmp(request->path, "/v1/policy/check") == 0);
+                   strcmp(request->target, "/v1/explain") == 0 ||
+                   strncmp(request->target, "/v1/policy/check", 16) == 0);
+}
+
+static void ask(struct fuzz_input *input)
+{
+    static const uint32_t uids[] = {0, UNIT_CONTROL_READER, UNIT_CONTROL_ADMIN,
+                                    UNIT_CONTROL_NOBODY};
+    uint8_t who = fuzz_take_u8(input);
+    struct fuzz_input body = fuzz_take_until(input, REQUEST_END);
+    struct fuzz_input target = fuzz_take_until(&body, '\n'), method = fuzz_take_until(&target, ' ');
+    char *method_text = fuzz_text(method.at, method.left);
+    char *target_text = fuzz_text(target.at, target.left);
+    const struct unit_request request = {
+        .uid = uids[who % ARRAY_LENGTH(uids)],
+        .method = method_text,
+        .target = target_text,
+        .body = body.at,
+        .body_length = body.left,
+        .fails_at = who / ARRAY_LENGTH(uids),
+    };
+    struct unit_answer answer = unit_control_ask(&request);
+
+    check_rights(&request, answer.status);
+    free(answer.text);
+    free(method_text);
+    free(target_text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
-    struct daemon daemon;
 
-    begin(&daemon);
-    for (int n = 0; input.left > 0 && n < REQUESTS_MAX; n++) {
-        struct http_request request;
-
-        take_request(&input, &request);
-        server.options.begin(server.options.context, &request);
-        if (request.status == 0)
-            server.options.handle(server.options.context, &request);
-        FUZZ_HOLDS(request.status != 0);
-        check_rights(&request);
-        free_request(&request);
-        broker_check(world->broker);
-        world_serve(world);
-    }
-    end(&daemon);
+    unit_control_begin();
+    for (int n = 0; input.left > 0 && n < REQUESTS_MAX; n++)
+        ask(&input);
+    unit_control_end();
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "tests/unit/unit_control.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,8 +14,10 @@
 #include "daemon/handle.h"
 #include "daemon/http.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/notices.h"
 #include "daemon/ports.h"
+#include "daemon/view.h"
 #include "lib/bytes.h"
 #include "lib/facts.h"
 #include "lib/policy.h"
@@ -44,6 +47,21 @@ static void must(bool holds, const char *what)
         world_fail("control: %s", what);
 }
 
+/* What the world allocates does not count. */
+static size_t n_allocations, fails_at;
+
+static void count_on(void)
+{
+    unit_memory_watch(fails_at > n_allocations ? fails_at - n_allocations : 0);
+}
+
+static void count_no_more(void)
+{
+    size_t n_left;
+
+    n_allocations += unit_memory_release(&n_left);
+}
+
 /* HTTP. */
 
 /* The one server there is. */
@@ -61,7 +79,9 @@ struct http_request {
     struct http_peer peer;
     struct http_pair query[PAIRS_MAX];
     size_t n_query;
-    unsigned status; /* of the answer; 0: there was none yet */
+    bool is_short; /* of memory: what is missing in the answer may be */
+    struct unit_answer answer;
+    const char *type; /* of the answer; NULL while there is none */
 };
 
 struct http *http_new(const struct http_options *options)
@@ -148,70 +168,57 @@ const struct http_pair *http_query(const struct http_request *request, size_t *r
     return request->query;
 }
 
-static void take_answer(struct http_request *request, unsigned status)
+/* Takes the text; NULL stands for memory that ran out. */
+static void take_answer(struct http_request *request, unsigned status, const char *type, char *text,
+                        size_t length)
 {
-    FUZZ_HOLDS(request->status == 0);
-    FUZZ_HOLDS(status >= 200 && status <= 599 && status != 500);
-    request->status = status;
-}
-
-static void check_json(const char *text, size_t length)
-{
-    json_error_t error;
-    json_t *value = json_loadb(text, length, 0, &error);
-
-    FUZZ_HOLDS(value);
-    json_decref(value);
+    must(!request->type, "a request was answered twice");
+    must(status >= 200 && status <= 599, "an answer has no status");
+    must(text || request->is_short, "an answer has no text");
+    request->type = type;
+    if (!text)
+        return;
+    request->answer.status = status;
+    request->answer.text = text;
+    request->answer.length = length;
 }
 
 void http_answer(struct http_request *request, unsigned status, const char *type, char *text,
                  size_t length)
 {
-    FUZZ_HOLDS(text && type && strlen(text) == length);
-    take_answer(request, status);
-    free(text);
+    take_answer(request, status, type, text, length);
 }
 
 void http_answer_json(struct http_request *request, unsigned status, json_t *value)
 {
-    char *text = json_dumps(value, 0);
+    struct bytes text;
+    size_t length;
 
-    FUZZ_HOLDS(text);
-    check_json(text, strlen(text));
-    take_answer(request, status);
-    json_decref(value);
-    free(text);
+    bytes_init(&text, SIZE_MAX - 1);
+    view_write(value, &text);
+    length = text.length;
+    take_answer(request, status, "application/json",
+                bytes_finish(&text) == 0 ? (char *)bytes_take(&text) : NULL, length);
+    bytes_deinit(&text);
 }
 
 void http_problem(struct http_request *request, unsigned status, json_t *members,
                   const char *format, ...)
 {
     va_list arguments;
-    json_t *detail;
+    json_t *view = json_object(), *detail;
 
+    must(status >= 400, "a problem is none");
     va_start(arguments, format);
     detail = json_vsprintf(format, arguments);
     va_end(arguments);
-    FUZZ_HOLDS(detail && status >= 400);
-    json_decref(detail);
+    must(detail || request->is_short, "what is told of a problem is not UTF-8");
+    if (json_object_set_new(view, "detail", detail) != 0) {
+        json_decref(view);
+        view = NULL;
+    }
     json_decref(members);
-    take_answer(request, status);
-}
-
-/* Lists are one value, events one in each line. */
-static void check_stream(const char *type, const struct bytes *all)
-{
-    struct fuzz_input lines = {all->data, all->length};
-
-    if (strcmp(type, "application/json") == 0) {
-        check_json((const char *)all->data, all->length);
-        return;
-    }
-    while (lines.left > 0) {
-        struct fuzz_input line = fuzz_take_until(&lines, '\n');
-
-        check_json((const char *)line.at, line.left);
-    }
+    http_answer_json(request, status, view);
 }
 
 void http_answer_stream(struct http_request *request, const char *type,
@@ -219,29 +226,33 @@ void http_answer_stream(struct http_request *request, const char *type,
 {
     enum http_more more = HTTP_MORE;
     struct bytes all;
+    size_t length;
 
     bytes_init(&all, SIZE_MAX - 1);
     for (unsigned n = 0; more == HTTP_MORE; n++) {
         struct bytes chunk;
 
-        FUZZ_HOLDS(n < CHUNKS_MAX);
+        must(n < CHUNKS_MAX, "a stream does not end");
         bytes_init(&chunk, SIZE_MAX - 1);
         more = stream->more(stream->context, &chunk);
+        if (chunk.error != 0)
+            more = HTTP_BROKEN;
         bytes_put_run(&all, chunk.data, chunk.length);
         bytes_deinit(&chunk);
     }
-    FUZZ_HOLDS(more == HTTP_END || more == HTTP_WAIT);
+    must(more != HTTP_BROKEN || request->is_short, "a stream is broken");
     (void)stream->next(stream->context);
-    FUZZ_HOLDS(bytes_finish(&all) == 0);
-    check_stream(type, &all);
-    bytes_deinit(&all);
     stream->free(stream->context);
-    take_answer(request, 200);
+    length = all.length;
+    take_answer(request, 200, type,
+                bytes_finish(&all) == 0 && more != HTTP_BROKEN ? (char *)bytes_take(&all) : NULL,
+                length);
+    bytes_deinit(&all);
 }
 
 void http_allow(struct http_request *request, const char *methods)
 {
-    FUZZ_HOLDS(request->status == 0 && methods);
+    must(!request->type && methods, "methods are told too late");
 }
 
 /* The rest of the shell. */
@@ -279,54 +290,56 @@ int handle_of_pid(pid_t pid)
 
 struct facts *facts_look(const struct action_question *question, int pidfd)
 {
+    struct facts *facts = NULL;
+
     (void)pidfd;
-    for (size_t i = 0; i < world->n_processes; i++) {
+    count_no_more();
+    for (size_t i = 0; i < world->n_processes && !facts; i++) {
         if (world->processes[i].pid == question->pid)
-            return world_look(&world->processes[i], question, world->now);
+            facts = world_look(&world->processes[i], question, world->now);
     }
-    return facts_new(question->wanted, 3);
+    count_on();
+    return facts ? facts : facts_new(question->wanted, ESRCH);
 }
 
 /* The daemon. */
 
-struct daemon {
-    struct control *control;
-    struct policy *policy; /* without a socket to open */
-    struct notices *notices;
-    struct ports *ports;
-    struct control_reloads reloads;
-};
+static struct control *control;
+static struct policy *without_socket; /* that the interface would open */
+static struct notices *notices;
+static struct ports *ports;
+static struct control_reloads reloads;
 
 static void settle(void *context)
 {
     (void)context;
+    count_no_more();
     world_settle(world);
+    count_on();
 }
 
 static void tell(void *context, struct notice *notice)
 {
-    struct daemon *daemon = context;
-
-    notices_take(daemon->notices, notice);
+    (void)context;
+    notices_take(notices, notice);
 }
 
 static void reload(void *context, struct control_verdict *ret_verdict)
 {
-    struct daemon *daemon = context;
-
+    (void)context;
+    count_no_more();
     *ret_verdict = (struct control_verdict){.is_done = world_set_policy(world, policy)};
-    daemon->reloads.n_done++;
-    daemon->reloads.last_at = world->now;
+    count_on();
+    reloads.n_done++;
+    reloads.last_at = world->now;
 }
 
 static bool is_stopping(void *context)
 {
-    const struct daemon *daemon = context;
-
-    return daemon->reloads.n_done > 1;
+    (void)context;
+    return reloads.n_done > 1;
 }
 
-/* One is held, one applies, one runs, one is left alone and one is dead. */
 static void add_runtimes(void)
 {
     static const char *const exes[] = {"/app/few", "/app/few", "/app/few", "/app/left", NULL};
@@ -352,10 +365,10 @@ static void add_runtimes(void)
     }
 }
 
-static void begin(struct daemon *daemon)
+void unit_control_begin(void)
 {
     struct control_options options = {
-        .reloads = &daemon->reloads,
+        .reloads = &reloads,
         .trust = BROKER_TRUSTS_RECORDS,
         .usable_descriptors = 1000,
         .may_kill = true,
@@ -363,29 +376,123 @@ static void begin(struct daemon *daemon)
         .tell = tell,
         .reload = reload,
         .is_stopping = is_stopping,
-        .context = daemon,
     };
     char *why;
 
+    /* So that what it allocates is seen by unit_memory.h. */
+    json_set_alloc_funcs(malloc, free);
+    json_object_seed(1);
     world = world_new(policy);
     add_runtimes();
-    *daemon = (struct daemon){.reloads = {.last_at = MOMENT_NEVER}};
+    reloads = (struct control_reloads){.last_at = MOMENT_NEVER};
     options.broker = world->broker;
-    options.ports = daemon->ports = ports_new(NULL, world->broker, NULL);
-    options.notices = daemon->notices = notices_new();
-    FUZZ_HOLDS(options.ports && options.notices);
-    daemon->control = control_new(&options);
-    daemon->policy = policy_new();
-    FUZZ_HOLDS(daemon->control && daemon->policy);
-    FUZZ_HOLDS(control_open(daemon->control, daemon->policy, -1, &why) == 0);
+    options.ports = ports = world_need(ports_new(NULL, world->broker, NULL));
+    options.notices = notices = world_need(notices_new());
+    without_socket = world_need(policy_new());
+    control = world_need(control_new(&options));
+    must(control_open(control, without_socket, -1, &why) == 0, "it cannot be opened");
 }
 
-static void end(struct daemon *daemon)
+void unit_control_end(void)
 {
-    control_free(daemon->control);
-    policy_unref(daemon->policy);
-    ports_free(daemon->ports);
-    notices_free(daemon->notices);
+    control_free(control);
+    policy_unref(without_socket);
+    ports_free(ports);
+    notices_free(notices);
     world_free(world);
 }
 
+/* Requests. */
+
+static char *copy(const char *text, size_t length)
+{
+    return world_need(strndup(text, length));
+}
+
+static void take_query(struct http_request *request, const char *query)
+{
+    while (*query != '\0' && request->n_query < PAIRS_MAX) {
+        size_t length = strcspn(query, "&"), key_length = strcspn(query, "&=");
+        struct http_pair *pair = &request->query[request->n_query++];
+
+        pair->key = copy(query, key_length);
+        pair->value = key_length < length ? copy(query + key_length + 1, length - key_length - 1)
+                                          : copy("", 0);
+        query += length;
+        query += *query == '&';
+    }
+}
+
+static void free_request(struct http_request *request)
+{
+    free(request->method);
+    free(request->path);
+    free(request->body);
+    for (size_t i = 0; i < request->n_query; i++) {
+        free(request->query[i].key);
+        free(request->query[i].value);
+    }
+}
+
+static void check_json(const char *text, size_t length)
+{
+    json_error_t error;
+    json_t *value = json_loadb(text, length, 0, &error);
+
+    if (!value)
+        world_fail("control: an answer is not JSON: %s: %.*s", error.text, (int)length, text);
+    json_decref(value);
+}
+
+/* One value, or one in each line. */
+static void check_answer(const struct http_request *request)
+{
+    const char *text = request->answer.text, *end = text + request->answer.length;
+
+    if (!text || strcmp(request->type, metrics_type) == 0)
+        return;
+    if (strcmp(request->type, "application/json") == 0) {
+        check_json(text, request->answer.length);
+        return;
+    }
+    while (text < end) {
+        const char *feed = memchr(text, '\n', (size_t)(end - text));
+
+        must(feed != NULL, "a line has no end");
+        check_json(text, (size_t)(feed - text));
+        text = feed + 1;
+    }
+}
+
+struct unit_answer unit_control_ask(const struct unit_request *asked)
+{
+    size_t path_length = strcspn(asked->target, "?");
+    struct http_request request = {
+        .method = copy(asked->method, strlen(asked->method)),
+        .path = copy(asked->target, path_length),
+        .body = world_need(malloc(asked->body_length + 1)),
+        .body_length = asked->body_length,
+        .peer = {.pid = 1, .uid = asked->uid, .gid = asked->uid},
+        .is_short = asked->fails_at > 0,
+    };
+
+    if (asked->body_length > 0)
+        memcpy(request.body, asked->body, asked->body_length);
+    request.body[asked->body_length] = '\0';
+    if (asked->target[path_length] == '?')
+        take_query(&request, asked->target + path_length + 1);
+    n_allocations = 0;
+    fails_at = asked->fails_at;
+    count_on();
+    server.options.begin(server.options.context, &request);
+    if (!request.type)
+        server.options.handle(server.options.context, &request);
+    count_no_more();
+    request.answer.n_allocations = n_allocations;
+    must(request.type || request.is_short, "there is no answer");
+    check_answer(&request);
+    free_request(&request);
+    broker_check(world->broker);
+    world_serve(world);
+    return request.answer;
+}
