@@ -8,7 +8,7 @@ import socket
 import stat
 
 import pytest
-from harness import NOBODY, Daemon, listen, needs_root, rule
+from harness import NOBODY, Daemon, listen, needs_namespaces, needs_root, rule
 from runtimes import FAKE
 
 A = [rule(env={"A": "1"})]
@@ -46,7 +46,7 @@ def test_a_bad_policy_resumes_everybody(daemon, fake, folder):
 PRIVATE_RUN = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$0" "$@"']
 
 
-@needs_root
+@needs_namespaces
 @pytest.mark.parametrize("text", ["", "version: 1\nlisten: [ {\n", None], ids=["empty", "syntax", "missing"])
 def test_a_policy_that_cannot_be_read_at_all(daemon, fake, text):
     """Then it listens where everybody looks for it, and resumes them."""
@@ -179,7 +179,8 @@ def test_the_records_of_another_user(daemon, fake, folder):
     one = daemon(A, user=NOBODY)
     assert one.status()["records"] == "none"
     runtime = fake(one.socket)
-    assert runtime.commands() == ["resume"]
+    # Nothing shows this daemon that it runs, so that one Resume may be followed by more.
+    assert set(runtime.commands()) == {"resume"}
 
 
 # --user.

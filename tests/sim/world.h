@@ -62,6 +62,7 @@ struct world_process {
     bool is_silent;     /* questions about it are never answered */
     uint64_t held;      /* the number under which its handle is held, 0 when it is not */
     bool was_killed;
+    const char *killed_as; /* what it ran then */
 };
 
 struct world_connection {
@@ -163,6 +164,8 @@ struct world {
     size_t n_runtimes;
     size_t usable_descriptors;
     bool is_paused;
+    bool is_judging; /* deadlines are acted on */
+    size_t n_unread; /* connections that were closed then, and had something to be read */
     /* Connections wait to be accepted, and what peers send to be read, until somebody delivers
      * them; questions to be answered, until somebody answers. Else all this is done at once. */
     bool is_network_slow;
