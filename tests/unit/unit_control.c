@@ -447,10 +447,11 @@ static void check_json(const char *text, size_t length)
 /* One value, or one in each line. */
 static void check_answer(const struct http_request *request)
 {
-    const char *text = request->answer.text, *end = text + request->answer.length;
+    const char *text = request->answer.text, *end;
 
     if (!text || strcmp(request->type, metrics_type) == 0)
         return;
+    end = text + request->answer.length;
     if (strcmp(request->type, "application/json") == 0) {
         check_json(text, request->answer.length);
         return;
