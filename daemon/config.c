@@ -44,20 +44,21 @@ static void files_deinit(struct files *files)
     *files = (struct files){.is_user = files->is_user};
 }
 
-static void add_problem(struct policy_problems *problems, struct policy_problem problem)
+/* Takes the problem, also where that fails. */
+static int add_problem(struct policy_problems *problems, struct policy_problem problem)
 {
     struct policy_problem *list =
         realloc(problems->list, (problems->n + 1) * sizeof *problems->list);
 
-    problems->n_errors += problem.severity == POLICY_ERROR;
     if (!list) {
-        problems->n_dropped++;
         free(problem.file);
         free(problem.text);
-        return;
+        return -ENOMEM;
     }
     problems->list = list;
     problems->list[problems->n++] = problem;
+    problems->n_errors += problem.severity == POLICY_ERROR;
+    return 0;
 }
 
 static void complain(struct files *files, enum policy_severity severity, const char *file,
@@ -79,7 +80,8 @@ static void complain(struct files *files, enum policy_severity severity, const c
         files->error = -ENOMEM;
         return;
     }
-    add_problem(&files->problems, problem);
+    if (add_problem(&files->problems, problem) != 0)
+        files->error = -ENOMEM;
 }
 
 /* Root's, or our own where we are not root's: nobody else may change what we do to others. */
@@ -99,24 +101,27 @@ static const char *mistrust(const struct files *files, const struct stat *status
     return NULL;
 }
 
-static bool read_whole(int fd, size_t size, char **ret_bytes, size_t *ret_length)
+/* 0 or a negative errno. */
+static int read_whole(int fd, size_t size, char **ret_bytes, size_t *ret_length)
 {
     char *bytes = malloc(size + 1);
     size_t length = 0;
     ssize_t n = 0;
 
     if (!bytes)
-        return false;
+        return -ENOMEM;
     while (length < size && (n = read(fd, bytes + length, size - length)) > 0)
         length += (size_t)n;
     if (n < 0) {
+        int error = -errno;
+
         free(bytes);
-        return false;
+        return error;
     }
     bytes[length] = '\0';
     *ret_bytes = bytes;
     *ret_length = length;
-    return true;
+    return 0;
 }
 
 static void add_source(struct files *files, const char *name, char *bytes, size_t length)
@@ -144,6 +149,7 @@ static void take_file(struct files *files, const char *name, int fd)
     const char *problem;
     char *bytes;
     size_t length;
+    int error;
 
     if (fstat(fd, &status) != 0) {
         complain(files, POLICY_ERROR, name, "cannot be looked at: %s", strerror(errno));
@@ -158,10 +164,13 @@ static void take_file(struct files *files, const char *name, int fd)
         complain(files, POLICY_ERROR, name, "%s", problem);
         return;
     }
-    if (!read_whole(fd, POLICY_SOURCE_MAX + 1, &bytes, &length))
-        complain(files, POLICY_ERROR, name, "cannot be read: %s", strerror(errno));
-    else
+    error = read_whole(fd, POLICY_SOURCE_MAX + 1, &bytes, &length);
+    if (error == 0)
         add_source(files, name, bytes, length);
+    else if (error == -ENOMEM)
+        files->error = error;
+    else
+        complain(files, POLICY_ERROR, name, "cannot be read: %s", strerror(-error));
 }
 
 static void take_main_file(struct files *files, const char *name)
@@ -221,6 +230,8 @@ static void take_drop_in(struct files *files, int folder, const char *folder_nam
         complain(files, POLICY_ERROR, name, "is a link that leads out of the policy folder");
     else if (fd == -ECANCELED)
         complain(files, POLICY_ERROR, name, "leads through a folder that others may write to");
+    else if (fd == -ENOMEM)
+        files->error = fd;
     else if (fd < 0)
         complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(-fd));
     else
@@ -418,16 +429,20 @@ int config_add_names(struct policy *policy)
 }
 
 /* What was found in the files comes after what was found about them. */
-static void join_problems(struct policy_problems *problems, struct policy_problems *more)
+static int join_problems(struct policy_problems *problems, struct policy_problems *more)
 {
-    for (size_t i = 0; i < more->n; i++)
-        add_problem(problems, more->list[i]);
+    int error = 0;
+
     problems->n_errors += more->n_errors;
-    for (size_t i = 0; i < more->n; i++)
-        problems->n_errors -= more->list[i].severity == POLICY_ERROR;
     problems->n_dropped += more->n_dropped;
+    for (size_t i = 0; i < more->n; i++) {
+        problems->n_errors -= more->list[i].severity == POLICY_ERROR;
+        if (add_problem(problems, more->list[i]) != 0)
+            error = -ENOMEM;
+    }
     free(more->list);
     *more = (struct policy_problems){0};
+    return error;
 }
 
 /* The usual sockets and no rule: whoever comes is resumed. */
@@ -440,20 +455,21 @@ static struct policy *salvage(const struct files *files, const struct policy_hos
     struct policy_source source = {.name = "(built in)",
                                    .bytes = built_in,
                                    .length = sizeof built_in - 1};
-    struct policy *policy = NULL;
     struct policy_problems problems = {0};
+    struct policy *policy = NULL;
+    int error;
 
-    if (files->has_main)
+    if (files->has_main) {
         policy = policy_salvage(&files->sources[0], host);
-    if (policy && policy->n_listens > 0)
-        return policy;
+        if (!policy || policy->n_listens > 0)
+            return policy;
+    }
     policy = policy_unref(policy);
     *ret_is_built_in = true;
-    if (policy_read(&source, 1, host, &policy, &problems) != 0)
-        return NULL;
+    error = policy_read(&source, 1, host, &policy, &problems);
     policy_problems_deinit(&problems);
     /* Where not even these can be had there is no socket. */
-    return policy ? policy : policy_new();
+    return error != 0 || policy ? policy : policy_new();
 }
 
 static int read_sources(struct files *files, const struct policy_host *host,
@@ -464,9 +480,11 @@ static int read_sources(struct files *files, const struct policy_host *host,
     if (files->has_main) {
         int error = policy_read(files->sources, files->n_sources, host, &loaded->policy, &problems);
 
+        if (error == 0)
+            error = join_problems(&files->problems, &problems);
+        policy_problems_deinit(&problems);
         if (error != 0)
             return error;
-        join_problems(&files->problems, &problems);
     }
     loaded->problems = files->problems;
     files->problems = (struct policy_problems){0};

@@ -293,7 +293,8 @@ bool control_read_body(struct control_call *call, const char *const *keys, size_
     const json_t *value;
 
     if (!body) {
-        if (length > 0)
+        /* Without a word it was memory that ran out. */
+        if (length > 0 && error.text[0] != '\0')
             refuse_json(call, &error);
         return false;
     }
