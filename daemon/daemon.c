@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,9 +24,10 @@
 #include "lib/policy.h"
 
 enum {
-    /* For our own files, what is read of /proc, and the control socket's connections. */
-    DESCRIPTORS_RESERVED = 64 + CONTROL_DESCRIPTORS,
+    /* For our own files and sockets, and what is read of /proc and of the policy. */
+    DESCRIPTORS_OWN = 64,
     DESCRIPTORS_MIN = 16,
+    CONTROL_CONNECTIONS_MIN = 4,
     /* More are not kept for later, however long it takes to tell them. */
     NOTICES_MAX = 10000,
 };
@@ -47,6 +49,7 @@ struct daemon {
     enum broker_trust trust;
     uint64_t distrusted_until;
     size_t usable_descriptors;
+    unsigned n_control_connections;
     struct loop_signal *on_term, *on_int, *on_hup;
     bool wants_reload;
     bool wants_stop;
@@ -85,17 +88,27 @@ static void be_paused(void *context, bool is_paused)
 static size_t raise_descriptors(void)
 {
     struct rlimit limit;
-    size_t usable;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return DESCRIPTORS_MIN;
+        return 0;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         getrlimit(RLIMIT_NOFILE, &limit);
-    usable = limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX / 2 : (size_t)limit.rlim_cur;
-    usable = usable > DESCRIPTORS_RESERVED + DESCRIPTORS_MIN ? usable - DESCRIPTORS_RESERVED
-                                                             : DESCRIPTORS_MIN;
-    return usable;
+    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX / 2 : (size_t)limit.rlim_cur;
+}
+
+/* Where there are few, nobody gets all of them: half for us, an eighth for people. */
+static void share_descriptors(struct daemon *daemon)
+{
+    size_t n = raise_descriptors();
+    size_t own = n / 2 < DESCRIPTORS_OWN ? n / 2 : DESCRIPTORS_OWN;
+    size_t control = n / 8 < CONTROL_CONNECTIONS_MAX ? n / 8 : CONTROL_CONNECTIONS_MAX;
+
+    if (control < CONTROL_CONNECTIONS_MIN)
+        control = CONTROL_CONNECTIONS_MIN;
+    daemon->n_control_connections = (unsigned)control;
+    daemon->usable_descriptors =
+        n > own + control + DESCRIPTORS_MIN ? n - own - control : DESCRIPTORS_MIN;
 }
 
 static void log_problems(const struct policy_problems *problems)
@@ -122,9 +135,10 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
 {
     struct config_loaded loaded;
     struct policy *policy;
+    int error = config_load(&daemon->config, &loaded);
 
-    if (config_load(&daemon->config, &loaded) != 0) {
-        log_error("memory ran out while the policy was read");
+    if (error != 0) {
+        log_error("the policy could not be read: %s", strerror(-error));
         return NULL;
     }
     log_problems(&loaded.problems);
@@ -177,15 +191,21 @@ static bool start_broker(struct daemon *daemon, struct policy *policy)
         .distrusted_until = daemon->distrusted_until,
     };
 
-    daemon->usable_descriptors = options.usable_descriptors = raise_descriptors();
+    share_descriptors(daemon);
+    options.usable_descriptors = daemon->usable_descriptors;
     warn_of_limits(policy, options.usable_descriptors);
     daemon->broker = broker_new(&options);
-    if (!daemon->broker)
+    if (!daemon->broker) {
+        log_error("memory ran out");
         return false;
+    }
     if (daemon->trust == BROKER_HAS_NO_RECORDS)
         broker_alarm(daemon->broker, ALARM_RECORDS, true,
                      "no records can be kept, so nothing is applied", clock_now());
-    return !daemon->store || store_recall(daemon->store, daemon->broker) == 0;
+    if (!daemon->store || store_recall(daemon->store, daemon->broker) == 0)
+        return true;
+    log_error("memory ran out while the records were read");
+    return false;
 }
 
 static void settle(void *context)
@@ -219,6 +239,7 @@ static bool start_control(struct daemon *daemon)
         .reloads = &daemon->reloads,
         .trust = daemon->trust,
         .usable_descriptors = daemon->usable_descriptors,
+        .n_connections_max = daemon->n_control_connections,
         .is_user = daemon->config.is_user,
         .may_kill = config_host()->may_kill,
         .settle = settle,
@@ -232,7 +253,7 @@ static bool start_control(struct daemon *daemon)
     return daemon->control;
 }
 
-static bool start_rooms(struct daemon *daemon)
+static bool make_rooms(struct daemon *daemon)
 {
     struct apply_options options = {
         .broker = daemon->broker,
@@ -252,6 +273,14 @@ static bool start_rooms(struct daemon *daemon)
     daemon->on_hup = loop_signal_new(daemon->loop, SIGHUP, be_asked_to_reload, daemon);
     return daemon->ports && daemon->on_term && daemon->on_int && daemon->on_hup &&
            start_control(daemon);
+}
+
+static bool start_rooms(struct daemon *daemon)
+{
+    if (make_rooms(daemon))
+        return true;
+    log_error("memory or descriptors ran out: %s", strerror(errno));
+    return false;
 }
 
 static bool start_sockets(struct daemon *daemon, struct policy *policy)
@@ -357,7 +386,10 @@ static void load_again(struct daemon *daemon, struct control_verdict *verdict)
     struct config_loaded loaded;
     int error = config_load(&daemon->config, &loaded);
 
-    if (error == 0) {
+    if (error != 0) {
+        if (asprintf(&verdict->why, "the policy could not be read: %s", strerror(-error)) < 0)
+            verdict->why = NULL;
+    } else {
         log_problems(&loaded.problems);
         if (loaded.policy)
             error = switch_policy(daemon, loaded.policy, &verdict->why);

@@ -46,6 +46,7 @@ static void prepare(struct deadline_queue *queue, struct deadline *deadline, str
         break;
     case DEADLINE_RUNTIME_ALIVE:
     case DEADLINE_USER:
+    case DEADLINE_ROOM:
         /* There is no connection to read. */
         break;
     }
@@ -83,6 +84,9 @@ static void act(struct broker *broker, struct deadline *deadline, struct moment 
         break;
     case DEADLINE_USER:
         user_deadline(broker, container_of(deadline, struct user, unknown_end));
+        break;
+    case DEADLINE_ROOM:
+        room_deadline(broker, now);
         break;
     }
 }

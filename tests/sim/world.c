@@ -367,7 +367,7 @@ static void give_answer(struct world *world, struct world_question *question)
     free_question(question);
 }
 
-void world_settle(struct world *world)
+static void settle_all_but_queues(struct world *world)
 {
     struct world_question *question;
     struct action *action;
@@ -391,6 +391,11 @@ void world_settle(struct world *world)
         world->n_notices++;
         notice_free(notice);
     }
+}
+
+void world_settle(struct world *world)
+{
+    settle_all_but_queues(world);
     for (uint32_t i = 0; !world->is_network_slow && i < WORLD_LISTENERS; i++)
         world_accept(world, i);
 }
@@ -460,6 +465,10 @@ static void accept_connection(struct world_connection *connection)
         world_fail("a connection was not taken");
     if (error != 0)
         connection->is_closed = true;
+    settle_all_but_queues(world);
+    /* As the shell does: who has sent its advertise by now is not silent. */
+    if (!connection->is_closed)
+        report(connection, SIZE_MAX);
     world_settle(world);
 }
 

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Descriptors: who goes when they run short, and when nobody more may come in.
+ * What a connection or a runtime is for is not known here.
+ *
+ * For one more connection there goes, in this order:
+ *
+ * 1. the oldest one that has not said who it is;
+ * 2. the oldest one that was resumed without being a runtime to us;
+ * 3. while a runtime that is not resumed has no connection, a silent one of a
+ *    runtime that runs, in turn. Who waits may do so in the queue of a listener,
+ *    behind others; who is let go comes back at once, and queues behind both;
+ * 4. likewise, the handle of a process, which only tells of its end.
+ *
+ * Whoever goes comes back. So the second go at a pace, and the third in rounds:
+ * when the first one that went comes back by the same listener, everybody who
+ * was in its queue at the beginning of the round has been let in. Whoever is
+ * still missed does not wait there yet, and the next round can wait a little.
+ */
+
+#include "lib/broker.h"
+
+#include "lib/broker_core.h"
+
+enum {
+    NAMELESS_PER_WINDOW = 500,
+    LOOKS = 64,       /* at runtimes, for one that has a connection to let go */
+    ROUND_MAX = 5000, /* more than a queue holds, as Linux is set by default */
+};
+
+#define WINDOW         span_from_ms(100)
+#define ROUND_WAIT     span_from_ms(100) /* before the second one; twice as long each time */
+#define ROUND_WAIT_MAX span_from_s(1)
+
+static bool is_full(const struct broker *broker)
+{
+    size_t n = broker->n_connections + broker->n_held;
+
+    return n >= broker->usable_descriptors || n >= broker->n_given;
+}
+
+bool broker_is_paused(const struct broker *broker)
+{
+    return broker->is_paused;
+}
+
+static void tell(struct broker *broker, bool is_short, struct moment now)
+{
+    broker->is_short = is_short;
+    deadline_set(&broker->deadlines, &broker->room,
+                 is_short ? moment_after(now, WINDOW) : MOMENT_NEVER);
+    broker_alarm(broker, ALARM_DESCRIPTORS, is_short,
+                 "descriptors have run short: who comes waits until a connection ends", now);
+}
+
+void room_judge(struct broker *broker, struct moment now)
+{
+    broker->is_paused = is_full(broker);
+    /* A place that is free while somebody waits is only the one that he just left. */
+    if (broker->is_paused && !broker->is_short)
+        tell(broker, true, now);
+    else if (!broker->is_paused && broker->is_short && broker->n_waiting == 0)
+        tell(broker, false, now);
+}
+
+/* Counts one that goes; false when the next one has to wait. */
+static bool is_in_pace(struct broker *broker, struct moment now)
+{
+    struct pace *pace = &broker->nameless_pace;
+
+    if (!moment_is_before(now, moment_after(pace->window, WINDOW)))
+        *pace = (struct pace){.window = now};
+    if (pace->n == NAMELESS_PER_WINDOW)
+        return false;
+    pace->n++;
+    return true;
+}
+
+static struct connection *oldest_nameless(const struct broker *broker)
+{
+    struct connection *connection;
+    size_t n = 0;
+
+    /* Those that are still to be resumed are few, and wait for their pace only. */
+    TAILQ_FOREACH(connection, &broker->nameless, in_nameless) {
+        if (connection->was_resumed)
+            return connection;
+        if (++n == LOOKS)
+            break;
+    }
+    return NULL;
+}
+
+/* Of those that run, the one whose turn it is. */
+static struct connection *idle_of_running(struct broker *broker)
+{
+    struct runtime_list *running = &broker->by_state[RUNTIME_RUNNING];
+    struct connection *connection = NULL;
+    struct runtime *runtime;
+
+    for (size_t i = 0; !connection && i < LOOKS && (runtime = TAILQ_FIRST(running)); i++) {
+        TAILQ_REMOVE(running, runtime, in_state);
+        TAILQ_INSERT_TAIL(running, runtime, in_state);
+        connection = runtime_free_connection(runtime);
+    }
+    return connection;
+}
+
+static void begin_round(struct broker *broker)
+{
+    broker->round++;
+    broker->n_let_go = 0;
+    broker->is_in_round = true;
+}
+
+static void end_round(struct broker *broker, struct moment now)
+{
+    struct span twice = {2 * broker->round_wait.us};
+
+    broker->is_in_round = false;
+    broker->round_wait = twice.us < ROUND_WAIT.us       ? ROUND_WAIT
+                         : twice.us > ROUND_WAIT_MAX.us ? ROUND_WAIT_MAX
+                                                        : twice;
+    broker->next_round = moment_after(now, broker->round_wait);
+}
+
+void room_wanted(struct broker *broker)
+{
+    /* Behind those that were let go up to now. */
+    broker->is_in_round = false;
+    broker->round_wait = (struct span){0};
+    broker->next_round = (struct moment){INT64_MIN / 2};
+}
+
+void room_came_back(struct runtime *runtime, const struct connection *connection, struct moment now)
+{
+    struct broker *broker = runtime->broker;
+    const struct runtime *missed = TAILQ_FIRST(&broker->waiting);
+
+    if (missed && broker->is_in_round && runtime->let_go_round == broker->round &&
+        missed->listener == connection->listener)
+        end_round(broker, now);
+}
+
+/* For the sake of those that wait. */
+static bool let_go_known(struct broker *broker, struct moment now)
+{
+    struct connection *connection;
+
+    if (!broker->is_in_round && moment_is_due(broker->next_round, now))
+        begin_round(broker);
+    if (!broker->is_in_round)
+        return false;
+    connection = idle_of_running(broker);
+    if (connection && ++broker->n_let_go <= ROUND_MAX) {
+        tell(broker, true, now);
+        connection->runtime->let_go_round = broker->round;
+        connection->was_let_go = true;
+        connection_close(connection, now);
+        return true;
+    }
+    if (!connection && process_give_up_handle(broker, now))
+        return true;
+    end_round(broker, now);
+    return false;
+}
+
+static bool let_go(struct broker *broker, struct moment now)
+{
+    struct connection *connection = oldest_nameless(broker);
+
+    if (!connection || !is_in_pace(broker, now))
+        return broker->n_waiting > 0 && let_go_known(broker, now);
+    connection_close(connection, now);
+    return true;
+}
+
+/* `n_kept` of those that say nothing have only just come. */
+static void make(struct broker *broker, size_t n_kept, struct moment now)
+{
+    while (is_full(broker)) {
+        if (broker->n_silent > n_kept)
+            connection_evict_silent(broker, "descriptors ran short", now);
+        else if (!let_go(broker, now))
+            break;
+    }
+    room_judge(broker, now);
+}
+
+void room_make(struct broker *broker, struct moment now)
+{
+    make(broker, 1, now);
+}
+
+void room_deadline(struct broker *broker, struct moment now)
+{
+    broker->n_given = SIZE_MAX;
+    make(broker, 0, now);
+    if (broker->is_short)
+        deadline_set(&broker->deadlines, &broker->room, moment_after(now, WINDOW));
+}
+
+void broker_descriptors_ran_out(struct broker *broker, struct moment now)
+{
+    broker->n_given = broker->n_connections + broker->n_held;
+    make(broker, 0, now);
+    if (!broker->is_short)
+        tell(broker, true, now);
+}
