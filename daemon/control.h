@@ -51,8 +51,8 @@ struct control_options {
     enum broker_trust trust;
     size_t usable_descriptors;
     unsigned n_connections_max; /* at most CONTROL_CONNECTIONS_MAX */
-    bool is_user;  /* our own user may do everything */
-    bool may_kill; /* processes of other users */
+    bool is_user;               /* our own user may do everything */
+    bool may_kill;              /* processes of other users */
     /* Carries out what the core wants done; after every call into it that changes anything. */
     void (*settle)(void *context);
     void (*tell)(void *context, struct notice *notice); /* takes it */

@@ -51,7 +51,6 @@ struct broker *broker_new(const struct broker_options *options)
     TAILQ_INIT(&broker->nameless);
     TAILQ_INIT(&broker->held);
     deadline_init(&broker->room, DEADLINE_ROOM);
-    broker->nameless_pace.window = (struct moment){INT64_MIN / 2};
     TAILQ_INIT(&broker->waiting);
     broker->n_given = SIZE_MAX;
     RB_INIT(&broker->users);

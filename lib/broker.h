@@ -128,8 +128,8 @@ void broker_deadlines(struct broker *broker, struct moment now);
 /* The next action, which the caller frees with action_free; NULL when there is none. */
 struct action *broker_take_action(struct broker *broker);
 
-/* The system gave no descriptor, although there should be one: there is room for no more until it is
- * tried again, which a deadline tells. */
+/* The system gave no descriptor, although there should be one: there is room for no more until it
+ * is tried again, which a deadline tells. */
 void broker_descriptors_ran_out(struct broker *broker, struct moment now);
 
 /* True while nobody may be accepted on any listener: to be looked at whenever all actions were

@@ -155,7 +155,8 @@ struct connection {
     struct question *question; /* about its process */
     bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
     bool has_read_itself;      /* IDENTIFYING: and what it says after its advertise */
-    bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
+    bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent, */
+    struct moment resumed_at;  /* then */
     bool is_unknown;           /* NAMELESS, LEAVING: nothing else says that it was */
     bool was_let_go;           /* for somebody else's sake: it will come back */
     size_t n_noise;            /* bytes that were read and mean nothing */
@@ -226,16 +227,15 @@ struct broker {
     size_t n_connections;
     size_t n_silent;
     TAILQ_HEAD(, process) held;
-    size_t n_held;       /* handles of processes, which are descriptors too */
+    size_t n_held;               /* handles of processes, which are descriptors too */
     struct runtime_list waiting; /* they are not resumed, and have no connection */
     size_t n_waiting;
-    size_t n_given;      /* connections and handles when the system had no descriptor left */
-    bool is_short;       /* of descriptors */
+    size_t n_given; /* connections and handles when the system had no descriptor left */
+    bool is_short;  /* of descriptors */
     struct deadline room;
-    struct pace nameless_pace;
     bool is_in_round;
     uint64_t round;
-    unsigned n_let_go; /* in it */
+    unsigned n_elsewhere; /* came back in it, and nobody by the listener of who is missed */
     struct span round_wait;
     struct moment next_round;
     size_t n_unanswered; /* connections with a message in flight, or answered and not yet ended */
@@ -307,8 +307,8 @@ bool broker_mark(struct broker *broker, uint32_t slot, const struct record *reco
 
 /* broker_room.c */
 
-/* A connection has come, and is the last one: makes room for one more, if that can be done. */
-void room_make(struct broker *broker, struct moment now);
+/* A connection has come by that listener: makes room for one more, if that can be done. */
+void room_make(struct broker *broker, uint32_t listener, struct moment now);
 /* One has gone: whether the listeners have to be paused, or need not be any more. */
 void room_judge(struct broker *broker, struct moment now);
 void room_deadline(struct broker *broker, struct moment now);

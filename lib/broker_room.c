@@ -13,10 +13,11 @@
  *    behind others; who is let go comes back at once, and queues behind both;
  * 4. likewise, the handle of a process, which only tells of its end.
  *
- * Whoever goes comes back. So the second go at a pace, and the third in rounds:
- * when the first one that went comes back by the same listener, everybody who
- * was in its queue at the beginning of the round has been let in. Whoever is
- * still missed does not wait there yet, and the next round can wait a little.
+ * Whoever goes comes back. So the second stay a moment, and the third go in rounds:
+ * when the first one that went comes back by the listener of who is missed,
+ * everybody who was in its queue at the beginning of the round has been let in;
+ * and when many come back by others and nobody by that one, its queue is empty.
+ * Then he does not wait there yet, and the next round can wait a little.
  */
 
 #include "lib/broker.h"
@@ -24,12 +25,12 @@
 #include "lib/broker_core.h"
 
 enum {
-    NAMELESS_PER_WINDOW = 500,
-    LOOKS = 64,       /* at runtimes, for one that has a connection to let go */
-    ROUND_MAX = 5000, /* more than a queue holds, as Linux is set by default */
+    LOOKS = 64,         /* at runtimes, for one that has a connection to let go */
+    ELSEWHERE_MAX = 64, /* more than there are listeners, which are accepted from in turn */
 };
 
-#define WINDOW         span_from_ms(100)
+#define RETRY_TIME     span_from_ms(100)
+#define RESUME_TIME    span_from_ms(100) /* a runtime needs far less for reading it */
 #define ROUND_WAIT     span_from_ms(100) /* before the second one; twice as long each time */
 #define ROUND_WAIT_MAX span_from_s(1)
 
@@ -49,7 +50,7 @@ static void tell(struct broker *broker, bool is_short, struct moment now)
 {
     broker->is_short = is_short;
     deadline_set(&broker->deadlines, &broker->room,
-                 is_short ? moment_after(now, WINDOW) : MOMENT_NEVER);
+                 is_short ? moment_after(now, RETRY_TIME) : MOMENT_NEVER);
     broker_alarm(broker, ALARM_DESCRIPTORS, is_short,
                  "descriptors have run short: who comes waits until a connection ends", now);
 }
@@ -64,28 +65,25 @@ void room_judge(struct broker *broker, struct moment now)
         tell(broker, false, now);
 }
 
-/* Counts one that goes; false when the next one has to wait. */
-static bool is_in_pace(struct broker *broker, struct moment now)
-{
-    struct pace *pace = &broker->nameless_pace;
-
-    if (!moment_is_before(now, moment_after(pace->window, WINDOW)))
-        *pace = (struct pace){.window = now};
-    if (pace->n == NAMELESS_PER_WINDOW)
-        return false;
-    pace->n++;
-    return true;
-}
-
-static struct connection *oldest_nameless(const struct broker *broker)
+/*
+ * The oldest one of those that have had time to read their Resume: one that is
+ * closed before that is lost. Who still waits for his pace gets it sooner, but
+ * not at once: who answers comes back at once.
+ */
+static struct connection *oldest_nameless(const struct broker *broker, struct moment now)
 {
     struct connection *connection;
     size_t n = 0;
 
-    /* Those that are still to be resumed are few, and wait for their pace only. */
     TAILQ_FOREACH(connection, &broker->nameless, in_nameless) {
-        if (connection->was_resumed)
+        struct moment since =
+            connection->was_resumed ? connection->resumed_at : connection->advertised_at;
+        bool has_waited = moment_is_due(moment_after(since, RESUME_TIME), now);
+
+        if (has_waited && connection->was_resumed)
             return connection;
+        if (has_waited)
+            connection_deadline(connection, now);
         if (++n == LOOKS)
             break;
     }
@@ -110,7 +108,7 @@ static struct connection *idle_of_running(struct broker *broker)
 static void begin_round(struct broker *broker)
 {
     broker->round++;
-    broker->n_let_go = 0;
+    broker->n_elsewhere = 0;
     broker->is_in_round = true;
 }
 
@@ -139,7 +137,7 @@ void room_came_back(struct runtime *runtime, const struct connection *connection
     const struct runtime *missed = TAILQ_FIRST(&broker->waiting);
 
     if (missed && broker->is_in_round && runtime->let_go_round == broker->round &&
-        missed->listener == connection->listener)
+        (missed->listener == connection->listener || ++broker->n_elsewhere == ELSEWHERE_MAX))
         end_round(broker, now);
 }
 
@@ -153,14 +151,14 @@ static bool let_go_known(struct broker *broker, struct moment now)
     if (!broker->is_in_round)
         return false;
     connection = idle_of_running(broker);
-    if (connection && ++broker->n_let_go <= ROUND_MAX) {
+    if (connection) {
         tell(broker, true, now);
         connection->runtime->let_go_round = broker->round;
         connection->was_let_go = true;
         connection_close(connection, now);
         return true;
     }
-    if (!connection && process_give_up_handle(broker, now))
+    if (process_give_up_handle(broker, now))
         return true;
     end_round(broker, now);
     return false;
@@ -168,9 +166,9 @@ static bool let_go_known(struct broker *broker, struct moment now)
 
 static bool let_go(struct broker *broker, struct moment now)
 {
-    struct connection *connection = oldest_nameless(broker);
+    struct connection *connection = oldest_nameless(broker, now);
 
-    if (!connection || !is_in_pace(broker, now))
+    if (!connection)
         return broker->n_waiting > 0 && let_go_known(broker, now);
     connection_close(connection, now);
     return true;
@@ -188,8 +186,12 @@ static void make(struct broker *broker, size_t n_kept, struct moment now)
     room_judge(broker, now);
 }
 
-void room_make(struct broker *broker, struct moment now)
+void room_make(struct broker *broker, uint32_t listener, struct moment now)
 {
+    const struct runtime *missed = TAILQ_FIRST(&broker->waiting);
+
+    if (missed && missed->listener == listener)
+        broker->n_elsewhere = 0;
     make(broker, 1, now);
 }
 
@@ -198,7 +200,7 @@ void room_deadline(struct broker *broker, struct moment now)
     broker->n_given = SIZE_MAX;
     make(broker, 0, now);
     if (broker->is_short)
-        deadline_set(&broker->deadlines, &broker->room, moment_after(now, WINDOW));
+        deadline_set(&broker->deadlines, &broker->room, moment_after(now, RETRY_TIME));
 }
 
 void broker_descriptors_ran_out(struct broker *broker, struct moment now)

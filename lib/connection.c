@@ -118,7 +118,7 @@ int broker_connection_new(struct broker *broker, uint32_t listener, void *handle
     if (broker->n_silent > broker->policy->limits.silent)
         connection_evict_silent(broker, "more connections without an advertise than limits.silent",
                                 now);
-    room_make(broker, now);
+    room_make(broker, listener, now);
     *ret_connection = connection;
     return 0;
 }
@@ -372,6 +372,7 @@ static void resume_nameless(struct connection *connection, struct moment now)
         next = moment_after(now, BROKER_MEMORY_RETRY);
     } else {
         connection->was_resumed = true;
+        connection->resumed_at = now;
         if (connection->is_unknown)
             identify_resumed_unknown(connection, now);
         if (connection->state == CONNECTION_LEAVING)

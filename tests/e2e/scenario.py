@@ -68,6 +68,9 @@ ERRORS = {
     "write": "EAGAIN EINTR EPIPE ENOSPC SHORT",
 }
 
+#: How often a call fails that fails for a while: each takes a turn or a tenth of a second.
+TIMES = 20
+
 #: What is said at a start that goes well so far.
 PLEASANTRIES = re.compile(r": listening on |: control socket |: warning: |descriptors last for")
 
@@ -86,7 +89,9 @@ def cases(counts):
 
 
 class Scenario:
-    """Start, a plan, a runtime of no rule, one that is held and resumed, two clients, a reload, a stop."""
+    """A case is a call, which one of them, and what it fails with; or which one is None: a while, from the start on.
+
+    Start, a plan, a runtime of no rule, one that is held and resumed, two clients, a reload, a stop."""
 
     def __init__(self, case=None, n_descriptors=None):
         self.case = case
@@ -112,14 +117,15 @@ class Scenario:
     def run(self):
         """Returns the calls that were made, of a life in which all went as it should but for the case."""
         try:
-            if self.case:
-                name, nth, error = self.case
-                if error == "SHORT":
-                    self.faults.shorten(name, 1, nth)
-                else:
-                    self.faults.fail(name, getattr(errno, error), nth)
+            name, nth, error = self.case or (None, None, None)
+            if nth is not None and error == "SHORT":
+                self.faults.shorten(name, 1, nth)
+            elif nth is not None:
+                self.faults.fail(name, getattr(errno, error), nth)
             self.daemon.spawn()
             if self._starts():
+                if name and nth is None:
+                    self.faults.fail_next(name, getattr(errno, error), TIMES)
                 self._live()
                 self.faults.end()
                 self._is_well()

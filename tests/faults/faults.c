@@ -207,10 +207,10 @@ CALL(int, unlinkat, -1, (int fd, const char *path, int flags), fd, path, flags)
 CALL(struct passwd *, getpwnam, NULL, (const char *name), name)
 /* clang-format on */
 
-#define MOVES(name, parameters, ...)                          \
-    ssize_t name parameters                                   \
-    {                                                         \
-        FAILS(error_of_bytes(#name, fd, &length), -1);        \
+#define MOVES(name, parameters, ...)                              \
+    ssize_t name parameters                                       \
+    {                                                             \
+        FAILS(error_of_bytes(#name, fd, &length), -1);            \
         return ((ssize_t(*) parameters)real(#name))(__VA_ARGS__); \
     }
 

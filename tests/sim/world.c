@@ -393,11 +393,23 @@ static void settle_all_but_queues(struct world *world)
     }
 }
 
+/* Of one listener after the other, as the shell does. */
+static bool accept_next(struct world *world)
+{
+    uint32_t last = world->last_listener;
+
+    for (uint32_t i = 1; i <= WORLD_LISTENERS; i++) {
+        if (world_accept(world, (last + i) % WORLD_LISTENERS))
+            return true;
+    }
+    return false;
+}
+
 void world_settle(struct world *world)
 {
     settle_all_but_queues(world);
-    for (uint32_t i = 0; !world->is_network_slow && i < WORLD_LISTENERS; i++)
-        world_accept(world, i);
+    if (!world->is_network_slow)
+        accept_next(world);
 }
 
 bool world_answer_one(struct world *world, size_t nth)
@@ -456,6 +468,7 @@ static void accept_connection(struct world_connection *connection)
     int error;
 
     connection->is_accepted = true;
+    world->last_listener = connection->listener;
     world->n_waiting--;
     before_call(world);
     error = broker_connection_new(world->broker, connection->listener, connection, &peer,
@@ -543,10 +556,8 @@ void world_deliver_all(struct world *world)
     pass_over_closed(world);
     while (is_busy) {
         is_busy = false;
-        for (uint32_t listener = 0; listener < WORLD_LISTENERS; listener++) {
-            while (world_accept(world, listener))
-                is_busy = true;
-        }
+        while (accept_next(world))
+            is_busy = true;
         for (size_t i = 0; i < world->n_open; i++) {
             while (world_deliver(world->open[i], SIZE_MAX))
                 is_busy = true;

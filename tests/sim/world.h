@@ -162,6 +162,7 @@ struct world {
     struct world_runtime *runtimes[WORLD_PROCESSES_MAX];
     size_t n_runtimes;
     size_t usable_descriptors;
+    uint32_t last_listener; /* of which a connection was accepted */
     bool is_paused;
     /* Connections wait to be accepted, and what peers send to be read, until somebody delivers
      * them; questions to be answered, until somebody answers. Else all this is done at once. */
