@@ -81,6 +81,7 @@ struct user {
     RB_ENTRY(user) link;
     uint32_t uid;
     size_t n_connections;
+    struct connection_list silent; /* oldest first */
     size_t n_silent;
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_processes;
@@ -139,6 +140,7 @@ struct connection {
     struct broker *broker;
     TAILQ_ENTRY(connection) in_all;
     TAILQ_ENTRY(connection) in_silent;
+    TAILQ_ENTRY(connection) in_silent_of_user;
     TAILQ_ENTRY(connection) in_nameless; /* NAMELESS, LEAVING */
     TAILQ_ENTRY(connection) in_runtime;
     uint64_t serial;
@@ -368,7 +370,8 @@ struct moment pace_next(struct pace *pace, struct moment now);
 
 void connection_set_state(struct connection *connection, enum connection_state state,
                           struct moment deadline);
-/* Over a limit of silent ones, or of descriptors: the oldest silent connection goes. */
+/* Over a limit of silent ones, or of descriptors, one of them goes: the oldest one of the user who
+ * came last, or of all if he has no other. */
 void connection_evict_silent(struct broker *broker, const char *why, struct moment now);
 /* Takes it out of everything and has it closed. */
 void connection_close(struct connection *connection, struct moment now);

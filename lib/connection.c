@@ -20,6 +20,7 @@ static void leave_silent(struct connection *connection)
     struct broker *broker = connection->broker;
 
     TAILQ_REMOVE(&broker->silent, connection, in_silent);
+    TAILQ_REMOVE(&connection->user->silent, connection, in_silent_of_user);
     broker->n_silent--;
     broker->counters.n_silent--;
     connection->user->n_silent--;
@@ -30,6 +31,7 @@ static void join_silent(struct connection *connection)
     struct broker *broker = connection->broker;
 
     TAILQ_INSERT_TAIL(&broker->silent, connection, in_silent);
+    TAILQ_INSERT_TAIL(&connection->user->silent, connection, in_silent_of_user);
     broker->n_silent++;
     broker->counters.n_silent++;
     connection->user->n_silent++;
@@ -64,10 +66,11 @@ void connection_set_state(struct connection *connection, enum connection_state s
 
 void connection_evict_silent(struct broker *broker, const char *why, struct moment now)
 {
-    struct connection *oldest = TAILQ_FIRST(&broker->silent);
+    struct connection *last = TAILQ_LAST(&broker->silent, connection_list), *oldest;
 
-    if (!oldest)
+    if (!last)
         return;
+    oldest = TAILQ_FIRST(last->user->n_silent > 1 ? &last->user->silent : &broker->silent);
     broker_peer_error(broker, PEER_EVICTED, &oldest->peer, NULL, why, now);
     connection_close(oldest, now);
 }

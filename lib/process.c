@@ -48,6 +48,7 @@ struct user *user_get(struct broker *broker, uint32_t uid)
     if (!user)
         return NULL;
     user->uid = uid;
+    TAILQ_INIT(&user->silent);
     user->pace.window = (struct moment){INT64_MIN / 2};
     deadline_init(&user->unknown_end, DEADLINE_USER);
     RB_INSERT(user_tree, &broker->users, user);

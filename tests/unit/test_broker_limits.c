@@ -472,6 +472,34 @@ START_TEST(silence_pauses_no_listener)
 }
 END_TEST
 
+/* Who opens many of them displaces his own, and nobody else whose advertise is still on its way. */
+START_TEST(silence_of_one_user_costs_no_other)
+{
+    struct world *world = world_new(HEAD RULE "limits: { silent: 10 }\n");
+    struct world_process *rude = world_process(world, "/app", ENVIRON);
+    struct world_process *other = world_process(world, "/app", ENVIRON);
+    struct world_connection *slow;
+    struct guid cookie = world_cookie("bbbbbbbb");
+    struct world_command command;
+
+    other->uid = 2000;
+    slow = world_connect(world, other, 0);
+    for (size_t i = 0; i < 100; i++)
+        world_connect(world, rude, 0);
+    ck_assert(!slow->is_closed);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 10);
+    world_advertise(slow, &cookie, (uint64_t)other->pid);
+    ck_assert(world_take_command(slow, &command));
+    /* And where he has none, somebody else's oldest one goes. */
+    other->uid = 3000;
+    world_connect(world, rude, 0);
+    slow = world_connect(world, other, 0);
+    ck_assert(!slow->is_closed);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 10);
+    world_free(world);
+}
+END_TEST
+
 /* In the middle of its plan a runtime costs the handle of its process, and has to be let in again
  * for every step: as many as there are descriptors would all wait outside, for ever. */
 START_TEST(plans_leave_descriptors_to_go_on_with)
@@ -759,6 +787,6 @@ UNIT_TESTS(
     descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
     those_who_run_make_room_for_who_is_missed, who_is_missed_and_does_not_come_costs_little,
     handles_make_room_for_who_is_missed, who_is_over_a_limit_pauses_no_listener,
-    the_system_gives_no_descriptor, silence_pauses_no_listener,
+    the_system_gives_no_descriptor, silence_pauses_no_listener, silence_of_one_user_costs_no_other,
     plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
     a_runtime_with_too_many_connections_keeps_its_ports, a_smaller_history_is_forgotten_at_once);
