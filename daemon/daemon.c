@@ -35,6 +35,7 @@ enum {
 #define STOP_TIME  span_from_s(2)
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
+#define TELL_AGAIN span_from_ms(100)
 
 struct daemon {
     struct config_options config;
@@ -51,6 +52,8 @@ struct daemon {
     size_t usable_descriptors;
     unsigned n_control_connections;
     struct loop_signal *on_term, *on_int, *on_hup;
+    const char *untold; /* the status of a readiness that could not be told; NULL: none */
+    struct moment tell_again;
     bool wants_reload;
     bool wants_stop;
     bool is_stopping;
@@ -58,6 +61,15 @@ struct daemon {
 };
 
 static void reload(void *context, struct control_verdict *ret_verdict);
+
+/* A service manager that never hears of it takes us for one that hangs, and ends us. */
+static void tell_ready(struct daemon *daemon, const char *status)
+{
+    bool is_told = service_tell_ready(status);
+
+    daemon->untold = is_told ? NULL : status;
+    daemon->tell_again = is_told ? MOMENT_NEVER : moment_after(clock_now(), TELL_AGAIN);
+}
 
 /* Start. */
 
@@ -343,6 +355,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
+    daemon->tell_again = MOMENT_NEVER;
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->loop = loop_new();
     if (!daemon->loop) {
@@ -352,7 +365,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     if (!start(daemon, options))
         return daemon_free(daemon);
     unblock_signals();
-    service_tell_ready("running");
+    tell_ready(daemon, "running");
     return daemon;
 }
 
@@ -435,7 +448,7 @@ static void reload(void *context, struct control_verdict *ret_verdict)
     else
         log_error("not reloaded: the policy before stays in force");
     apply_settle(daemon->apply);
-    service_tell_ready(ret_verdict->is_done ? "running" : "running; the last reload failed");
+    tell_ready(daemon, ret_verdict->is_done ? "running" : "running; the last reload failed");
 }
 
 static void reload_by_signal(struct daemon *daemon)
@@ -475,6 +488,7 @@ static void begin_stop(struct daemon *daemon)
 {
     enum broker_stop stop = how_to_stop(daemon);
 
+    daemon->tell_again = MOMENT_NEVER;
     service_tell_stopping();
     log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
                                         : "stopping; runtimes that wait are resumed");
@@ -501,6 +515,7 @@ static struct moment next_deadline(const struct daemon *daemon)
     if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
         return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
+    next = moment_earlier(next, daemon->tell_again);
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
@@ -537,6 +552,8 @@ void daemon_run(struct daemon *daemon)
         act_on_deadlines(daemon);
         apply_look(daemon->apply);
         ports_try_again(daemon->ports, clock_now());
+        if (moment_is_due(daemon->tell_again, clock_now()))
+            tell_ready(daemon, daemon->untold);
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);
         if (daemon->wants_stop && !daemon->is_stopping)
