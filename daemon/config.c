@@ -440,39 +440,39 @@ static void join_problems(struct policy_problems *problems, struct policy_proble
     *more = (struct policy_problems){0};
 }
 
-/* Sockets where everybody looks for them, and no rule: whoever comes is resumed. */
-static const char system_policy[] = "version: 1\n"
-                                    "listen:\n"
-                                    "  - { name: runtime, path: /run/diagport/runtime.sock }\n"
-                                    "control: { path: /run/diagport/control.sock }\n";
+/* The usual sockets and no rule: whoever comes is resumed. */
+static const char built_in[] = "version: 1\n";
 
 /* What to do with when the files cannot be used: their own sockets, or the usual ones. */
-static struct policy *salvage(const struct files *files)
+static struct policy *salvage(const struct files *files, const struct policy_host *host,
+                              bool *ret_is_built_in)
 {
-    struct policy_source built_in = {.name = "(built in)",
-                                     .bytes = system_policy,
-                                     .length = sizeof system_policy - 1};
+    struct policy_source source = {.name = "(built in)",
+                                   .bytes = built_in,
+                                   .length = sizeof built_in - 1};
     struct policy *policy = NULL;
     struct policy_problems problems = {0};
 
     if (files->has_main)
-        policy = policy_salvage(&files->sources[0], config_host());
+        policy = policy_salvage(&files->sources[0], host);
     if (policy && policy->n_listens > 0)
         return policy;
     policy = policy_unref(policy);
-    if (policy_read(&built_in, 1, config_host(), &policy, &problems) != 0)
+    *ret_is_built_in = true;
+    if (policy_read(&source, 1, host, &policy, &problems) != 0)
         return NULL;
     policy_problems_deinit(&problems);
-    return policy;
+    /* Where not even these can be had there is no socket. */
+    return policy ? policy : policy_new();
 }
 
-static int read_sources(struct files *files, struct config_loaded *loaded)
+static int read_sources(struct files *files, const struct policy_host *host,
+                        struct config_loaded *loaded)
 {
     struct policy_problems problems = {0};
 
     if (files->has_main) {
-        int error = policy_read(files->sources, files->n_sources, config_host(), &loaded->policy,
-                                &problems);
+        int error = policy_read(files->sources, files->n_sources, host, &loaded->policy, &problems);
 
         if (error != 0)
             return error;
@@ -483,16 +483,14 @@ static int read_sources(struct files *files, struct config_loaded *loaded)
     if (loaded->problems.n_errors == 0)
         return config_add_names(loaded->policy);
     loaded->policy = policy_unref(loaded->policy);
-    loaded->salvage = salvage(files);
+    loaded->salvage = salvage(files, host, &loaded->is_built_in);
     return loaded->salvage ? config_add_names(loaded->salvage) : -ENOMEM;
 }
 
 static void take_built_in(struct files *files)
 {
-    char *folder = config_user_folder();
-    char *text = folder ? config_user_policy(folder) : NULL;
+    char *text = strdup(built_in);
 
-    free(folder);
     if (text)
         add_source(files, "(built in)", text, strlen(text));
     else
@@ -503,17 +501,26 @@ static void take_built_in(struct files *files)
 int config_load(const struct config_options *options, struct config_loaded *ret_loaded)
 {
     struct files files = {.is_user = options->is_user};
+    struct policy_host host = *config_host();
     struct config_loaded loaded = {0};
+    char *sockets = options->is_user ? config_user_folder() : NULL;
     int error;
 
+    if (options->is_user && !sockets)
+        return -ENOMEM;
+    if (options->is_user) {
+        host.sockets = sockets;
+        host.are_sockets_private = true;
+    }
     if (options->file)
         take_files(&files, options->file);
     else
         take_built_in(&files);
     error = files.error;
     if (error == 0)
-        error = read_sources(&files, &loaded);
+        error = read_sources(&files, &host, &loaded);
     files_deinit(&files);
+    free(sockets);
     if (error != 0) {
         config_loaded_deinit(&loaded);
         return error;
@@ -538,17 +545,4 @@ char *config_user_folder(void)
                                               : asprintf(&folder, "/tmp/diagport-%u", geteuid());
 
     return length < 0 ? NULL : folder;
-}
-
-char *config_user_policy(const char *folder)
-{
-    char *text = NULL;
-    int length = asprintf(&text,
-                          "version: 1\n"
-                          "listen:\n"
-                          "  - { name: runtime, path: \"%s/runtime.sock\", mode: \"0600\" }\n"
-                          "control: { path: \"%s/control.sock\", mode: \"0600\" }\n",
-                          folder, folder);
-
-    return length < 0 ? NULL : text;
 }

@@ -85,9 +85,9 @@ struct control *control_free(struct control *control)
     return NULL;
 }
 
-bool control_is_master(const struct control *control, uint32_t uid)
+bool control_is_master(uint32_t uid)
 {
-    return uid == 0 || (control->options.is_user && uid == geteuid());
+    return uid == 0 || uid == geteuid();
 }
 
 /* Accepting. */
@@ -136,7 +136,7 @@ static bool take_peer(int fd, struct http_peer *ret_peer)
 /* Why nobody more may come from there; NULL when somebody may. */
 static const char *over_limit(const struct control *control, uint32_t uid)
 {
-    bool is_master = control_is_master(control, uid);
+    bool is_master = control_is_master(uid);
     size_t places = control->options.n_connections_max;
 
     if (!is_master)

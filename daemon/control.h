@@ -51,7 +51,7 @@ struct control_options {
     enum broker_trust trust;
     size_t usable_descriptors;
     unsigned n_connections_max; /* at most CONTROL_CONNECTIONS_MAX */
-    bool is_user;               /* our own user may do everything */
+    bool is_user;               /* an instance of a user of his own, for showing */
     bool may_kill;              /* processes of other users */
     /* Carries out what the core wants done; after every call into it that changes anything. */
     void (*settle)(void *context);

@@ -120,7 +120,7 @@ static bool may(const struct control_call *call)
     const struct http_peer *peer = http_peer(call->request);
     const struct policy *policy = broker_policy(call->control->options.broker);
 
-    return control_is_master(call->control, peer->uid) ||
+    return control_is_master(peer->uid) ||
            control_route_allows(&policy->control, peer, call->route->right);
 }
 

@@ -243,6 +243,20 @@ void control_resume(struct control_call *call)
         answer_done(call, runtime, verdict);
 }
 
+static void refuse_long_hold(const struct control_call *call, struct span limit)
+{
+    struct bytes text;
+
+    bytes_init(&text, 64);
+    policy_key_put_span(limit.us, &text);
+    if (bytes_finish(&text) == 0)
+        http_problem(call->request, 400, NULL,
+                     "\"for\" is longer than hold_limit allows, which is %s", (char *)text.data);
+    else
+        http_problem(call->request, 400, NULL, "\"for\" is longer than hold_limit allows");
+    bytes_deinit(&text);
+}
+
 /* What the body wants, at most what the rule allows; false when it is answered that it is no length
  * of time. */
 static bool read_length(struct control_call *call, const json_t *body, struct span limit,
@@ -266,9 +280,7 @@ static bool read_length(struct control_call *call, const json_t *body, struct sp
         return false;
     }
     if (ret_length->us > limit.us) {
-        http_problem(call->request, 400, NULL,
-                     "\"for\" is longer than hold_limit allows, which is %.3f s",
-                     span_seconds(limit));
+        refuse_long_hold(call, limit);
         return false;
     }
     return true;

@@ -155,6 +155,8 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
     }
     log_problems(&loaded.problems);
     *ret_is_bad = !loaded.policy;
+    if (loaded.is_built_in)
+        log_warning("nothing of the policy can be used, so the daemon listens in the usual place");
     policy = policy_ref(loaded.policy ? loaded.policy : loaded.salvage);
     config_loaded_deinit(&loaded);
     return policy;
@@ -303,6 +305,10 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy)
 
     if (error != 0) {
         log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
+        return false;
+    }
+    if (policy->n_listens == 0) {
+        log_error("there is no socket to listen on");
         return false;
     }
     error = ports_open(daemon->ports, policy, &passed, &why);

@@ -13,9 +13,9 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "lib/procfs.h"
 
 static const char records_name[] = "records";
@@ -47,11 +47,9 @@ static void explain(struct store_found *found, enum broker_trust trust, const ch
 /* As start times of processes are given. */
 static uint64_t ticks_after_boot(void)
 {
-    struct timespec now;
     uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * per_second + (uint64_t)now.tv_nsec * per_second / 1000000000;
+    return (uint64_t)clock_since_boot().us * per_second / 1000000;
 }
 
 static bool read_boot_id(uint8_t boot[static RECORD_BOOT_SIZE])

@@ -30,6 +30,7 @@ enum action_kind {
     /* Keep the handle (pidfd) that was opened for the question just answered as that of process
      * `process`, and report its end with broker_process_ended. */
     ACTION_HOLD_PROCESS,
+    /* Give it back; it is not there any more where it could not be kept. */
     ACTION_RELEASE_PROCESS,
     /* SIGKILL by the handle of `process`; call broker_kill_failed if it cannot be sent. */
     ACTION_KILL,

@@ -315,7 +315,9 @@ static void be_new(struct connection *connection, const struct facts *facts,
 {
     struct broker *broker = connection->broker;
     const char *problem = claim_problem(connection, process, attributes);
-    struct runtime *runtime = NULL; /* It was taken for one that an exec had ended, and was not. */
+    struct runtime *runtime = NULL;
+
+    /* It was taken for one that an exec had ended, and was not. */
     if (process_knows_cookie(process, &connection->advertise.cookie))
         process->has_several = true;
     if (process_remember_cookie(process, &connection->advertise.cookie))

@@ -392,17 +392,18 @@ void runtime_watch_alive(struct runtime *runtime, struct moment now)
 {
     static const int64_t waits_ms[] = {50, 1000, 5000, 30000, 60000};
     size_t n = runtime->n_alive_looks;
+    struct span wait;
 
     if (runtime->n_connections > 0 || runtime->process->is_held)
         return;
     if (n >= ARRAY_LENGTH(waits_ms))
         n = ARRAY_LENGTH(waits_ms) - 1;
-    /* Time for it to come back, since it is not looked for. */
+    wait = span_from_ms(waits_ms[n]);
+    /* Time for it to come back and to be taken for the same one, since it is not looked for. */
     if (!runtime->process->is_identified)
-        n = 1;
+        wait.us = runtime->policy->defaults.deadline.us + waits_ms[1] * 1000;
     runtime->n_alive_looks++;
-    deadline_set(&runtime->broker->deadlines, &runtime->alive,
-                 moment_after(now, span_from_ms(waits_ms[n])));
+    deadline_set(&runtime->broker->deadlines, &runtime->alive, moment_after(now, wait));
 }
 
 void runtime_hold_process(struct runtime *runtime)

@@ -51,6 +51,16 @@ static struct memory *recall(struct runtime *runtime)
     return RB_FIND(memory_tree, &runtime->broker->memories, &key);
 }
 
+/* An earlier daemon knew another runtime in its process, ended by an exec or beside it. */
+static bool recalls_neighbour(struct runtime *runtime)
+{
+    struct memory key = {.record = {.pid = runtime->pid, .start_time = runtime->start_time}};
+    const struct memory *memory = RB_NFIND(memory_tree, &runtime->broker->memories, &key);
+
+    return memory && memory->record.pid == runtime->pid &&
+           memory->record.start_time == runtime->start_time;
+}
+
 /* What the records say about it; OUTCOME_NONE when they say nothing. Its slot becomes its own. */
 static enum runtime_outcome outcome_by_record(struct runtime *runtime, const char **ret_why)
 {
@@ -219,7 +229,8 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
         decide_ports(runtime, &runtime->attributes);
     if (!why)
         outcome = outcome_by_record(runtime, &why);
-    if (runtime->broker->is_stopping)
+    runtime->process->has_more_cookies |= recalls_neighbour(runtime);
+    if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))
         decide_while_stopping(runtime, now);
     else if (why)
         resume_begin(runtime, outcome, why, now);

@@ -238,7 +238,7 @@ def test_hold(client, held):
     assert runtime["deadline_at"] is None and runtime["resumed_at"] is None
     assert client.status()["runtimes"]["held"] == 1
     for body, problem in (
-        ({"for": "11m"}, "hold_limit"),
+        ({"for": "11m"}, "hold_limit allows, which is 10m"),
         ({"for": "forever"}, "hold_limit"),
         ({"for": "10"}, "unit"),
         ({"for": "0s"}, "unit"),

@@ -5,35 +5,11 @@ import contextlib
 import signal
 
 import pytest
-from harness import CLSID, rule
 from others import Full, Tool
+from plans import BACK, OLD, plan, whole
 
-OLD = {"OLD": "x"}
 # Commands of the whole plan, and at which one the runtime is caught.
 POINTS = ["0300", "info3", "set-env@1", "set-env@2", "startup-profiler", "hook"]
-
-
-def plan(folder, **keys):
-    return rule(
-        env={"A": "1", "OLD": "new"},
-        profilers=[{"clsid": CLSID, "path": folder.profiler()}],
-        startup_hooks=[{"path": folder.hook()}],
-        **keys,
-    )
-
-
-def whole(folder):
-    return [
-        "kind",
-        "info3",
-        "env A=1",
-        "env OLD=new",
-        f"profiler {folder / 'profiler.so'}",
-        f"hook {folder / 'Hook.dll'}",
-    ]
-
-
-BACK = ["env OLD=x", "unset A"]
 
 
 class Timer:

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from harness import BUILD, CLSID, NOBODY, needs_root, rule
+from harness import BUILD, CLSID, NOBODY, needs_namespaces, needs_root, rule
 from runtimes import FAKE
 
 
@@ -123,7 +123,7 @@ def other_view(place, has_hook):
     return ["unshare", "-m", "sh", "-c", OTHER_VIEW, str(place), "with" if has_hook else "without"]
 
 
-@needs_root
+@needs_namespaces
 @pytest.mark.parametrize("is_for_target", [True, False])
 def test_it_is_there_only_for_one_of_the_two(daemon, fake, folder, is_for_target):
     place = folder / "lib"

@@ -70,6 +70,9 @@ def unknown(daemon, fake, folder, first, second):
     one = daemon([first, second], user=NOBODY)
     runtime = fake(one.socket)
     commands = runtime.commands()
+    # Nothing shows the daemon that it runs, so that one Resume may be followed by more.
+    while commands[-2:] == ["resume", "resume"]:
+        commands.pop()
     receipt = one.receipt(runtime.pid)
     explained = one.post("/v1/explain", {"pid": runtime.pid})
     assert receipt["exe"] is None and receipt["attributes"]["exe"]["state"] == "unknown"

@@ -4,7 +4,7 @@
 import subprocess
 
 import pytest
-from harness import needs_root, rule
+from harness import needs_namespaces, rule
 
 # The one that is started is pid 1 of a namespace of its own, and ends with whoever started it.
 INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -24,7 +24,7 @@ def inside(fake, one, *behaviours):
     return runtime, pid_outside(runtime)
 
 
-@needs_root
+@needs_namespaces
 def test_a_rule_for_any_container(daemon, fake, folder):
     hook = folder.hook()
     one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"}, startup_hooks=[{"path": hook}])])
@@ -36,7 +36,7 @@ def test_a_rule_for_any_container(daemon, fake, folder):
     one.receipt(pid, "gone")
 
 
-@needs_root
+@needs_namespaces
 @pytest.mark.parametrize("second", ["variables", "hook"])
 def test_it_is_not_known_to_be_on_the_host(daemon, fake, folder, second):
     """A pid namespace is no container by itself, and no proof that there is none."""
@@ -61,7 +61,7 @@ def test_it_is_not_known_to_be_on_the_host(daemon, fake, folder, second):
     assert [entry["verdict"] for entry in explained["trace"]] == [entry["verdict"] for entry in receipt["trace"]]
 
 
-@needs_root
+@needs_namespaces
 def test_an_ignore_rule_that_cannot_tell_ignores(daemon, fake):
     one = daemon([rule("host", ignore=True), rule("later", {"container": "any", "exe": "*"}, env={"OLD": "new"})])
     runtime, pid = inside(fake, one)
@@ -69,7 +69,7 @@ def test_an_ignore_rule_that_cannot_tell_ignores(daemon, fake):
     assert (one.receipt(pid, "running")["rule"], one.receipt(pid).outcome) == ("host", "untouched")
 
 
-@needs_root
+@needs_namespaces
 def test_a_pid_of_the_host_inside(daemon, fake):
     """What it claims has to be what the kernel calls it inside."""
     one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
@@ -78,7 +78,7 @@ def test_a_pid_of_the_host_inside(daemon, fake):
     assert one.receipt(pid, "running").outcome == "unknown"
 
 
-@needs_root
+@needs_namespaces
 def test_two_namespaces_deep(daemon, fake):
     one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
     runtime = fake(one.socket, prefix=[*INSIDE, *INSIDE], environment=OLD)
@@ -87,7 +87,7 @@ def test_two_namespaces_deep(daemon, fake):
     one.wait(r"running .*outcome=applied")
 
 
-@needs_root
+@needs_namespaces
 def test_a_runtime_outside_of_the_daemons_namespace(daemon, fake):
     """It has no pid where the daemon is: nobody can tell who it is, and it is resumed."""
     one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})], prefix=INSIDE)

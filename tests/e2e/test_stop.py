@@ -7,10 +7,10 @@ import signal
 import socket
 
 import pytest
-from harness import CLSID, listen, rule
+from harness import listen, rule
+from plans import OLD, plan, whole
 from runtimes import QUESTIONS
 
-OLD = {"OLD": "x"}
 # Whether who waits is kept, by `on_stop` and by whether the socket was handed in.
 KEEPS = {
     ("auto", False): False,
@@ -20,27 +20,6 @@ KEEPS = {
     ("resume", False): False,
     ("resume", True): False,
 }
-
-
-def plan(folder, **keys):
-    return rule(
-        env={"A": "1", "OLD": "new"},
-        profilers=[{"clsid": CLSID, "path": folder.profiler()}],
-        startup_hooks=[{"path": folder.hook()}],
-        **keys,
-    )
-
-
-def whole(folder):
-    return [
-        "kind",
-        "info3",
-        "env A=1",
-        "env OLD=new",
-        f"profiler {folder / 'profiler.so'}",
-        f"hook {folder / 'Hook.dll'}",
-        "resume",
-    ]
 
 
 @contextlib.contextmanager
@@ -63,7 +42,7 @@ def steps(commands):
 
 def is_beginning(commands, folder):
     """Whether these are the plan up to some step, once, and then Resume."""
-    plan_steps = steps(whole(folder))[:-1]
+    plan_steps = steps(whole(folder))
     return commands[-1] == "resume" and commands[:-1] == plan_steps[: len(commands) - 1]
 
 
@@ -99,7 +78,7 @@ def test_who_waits_is_resumed_or_kept(daemon, fake, folder, on_stop, is_passed):
         if KEEPS[on_stop, is_passed]:
             assert is_beginning(steps(new.commands()), folder)
             # What of its plan was begun by the time that the signal was seen is not begun anew.
-            is_whole = steps(new.commands()) == steps(whole(folder))
+            is_whole = steps(new.commands()) == [*steps(whole(folder)), "resume"]
             assert one.receipt(new.pid, "running").outcome in (("applied", "late") if is_whole else ("unknown", "late"))
             # Its plan was begun and taken back: how far, the next daemon cannot know.
             assert held.commands()[-1] == "resume"
@@ -122,9 +101,12 @@ def test_everybody_is_resumed_in_the_middle_of_plans(daemon, fleet, folder, n_po
 def test_a_last_answer_is_waited_for(daemon, fake, folder):
     """The daemon that goes away sends nothing new, and does not leave before what it sent is answered."""
     one = daemon([plan(folder)], on_stop="keep")
-    runtime = fake(one.socket, "delay=startup-profiler:500", environment=OLD)
-    one.wait(rf"step env ok .*pid={runtime.pid} .*name=\"OLD\"")
-    one.stop()
+    runtime = fake(one.socket, "stop-before-reply=startup-profiler", environment=OLD)
+    runtime.stands()
+    one.signal(signal.SIGTERM)
+    one.wait("runtimes that wait stay suspended")
+    runtime.thaw()
+    one.end(0)
     assert one.log.count("step profiler ok") == 1
     assert not one.log.count("step hook")
     one.start()
@@ -133,8 +115,9 @@ def test_a_last_answer_is_waited_for(daemon, fake, folder):
 
 def test_who_does_not_answer_does_not_keep_the_daemon(daemon, fake, folder):
     one = daemon([plan(folder)], on_stop="keep")
-    runtime = fake(one.socket, "silent=startup-profiler", environment=OLD)
-    one.wait(rf"step env ok .*pid={runtime.pid} .*name=\"OLD\"")
+    runtime = fake(one.socket, "stop-before-reply=startup-profiler", "silent=startup-profiler", environment=OLD)
+    runtime.stands()
+    runtime.thaw()
     one.stop()
     one.start()
     assert runtime.commands() == [*whole(folder)[:5], "resume"]
@@ -143,7 +126,7 @@ def test_who_does_not_answer_does_not_keep_the_daemon(daemon, fake, folder):
 def test_running_programs_do_not_notice(daemon, fake, folder):
     one = daemon([plan(folder)])
     runtime = fake(one.socket, environment=OLD)
-    assert runtime.commands() == whole(folder)
+    assert runtime.commands() == [*whole(folder), "resume"]
     for _ in range(3):
         one.stop()
         one.start()
@@ -171,7 +154,7 @@ def test_one_of_two_is_handed_in(daemon, fake, folder):
             ("second", True),
         }
         runtimes = [fake(path, environment=OLD) for path in (one.socket, str(folder / "second.sock"))]
-        assert [runtime.commands() for runtime in runtimes] == [whole(folder)] * 2
+        assert [runtime.commands() for runtime in runtimes] == [[*whole(folder), "resume"]] * 2
         assert [one.receipt(runtime.pid, "running")["port"] for runtime in runtimes] == ["runtime", "second"]
         one.stop()
         assert os.path.exists(folder / "second.sock")
@@ -183,7 +166,7 @@ def test_connections_wait_in_a_socket_that_was_handed_in(daemon, fake, folder):
         runtime = fake(str(folder / "runtime.sock"), "message-after=100", environment=OLD)
         runtime.told_pause()
         one = daemon([plan(folder)], passed=passed)
-        assert runtime.commands() == whole(folder)
+        assert runtime.commands() == [*whole(folder), "resume"]
         one.stop()
 
 

@@ -66,7 +66,8 @@ static void pause_for_tools(struct runtime *runtime)
     /* The server thread works already: until the next lines a StartupProfiler is refused. */
     link_sleep(runtime->behaviour->profiler_race);
     pthread_mutex_lock(&runtime->lock);
-    runtime->is_paused_for_startup = true;
+    if (runtime->behaviour->profiler_race > 0)
+        runtime->is_paused_for_startup = true;
     if (ports_any_suspended(&runtime->ports))
         wait_for_resume(runtime);
     pthread_mutex_unlock(&runtime->lock);
@@ -77,6 +78,8 @@ static bool start_server(struct runtime *runtime)
     if (!ports_init(&runtime->ports, runtime))
         return false;
     runtime->has_resume_event = ports_any_suspended(&runtime->ports);
+    /* Real ones race; here that is only so where it is wanted. */
+    runtime->is_paused_for_startup = runtime->behaviour->profiler_race == 0;
     return picture_start_thread(picture_server_name(runtime), server_run, runtime);
 }
 

@@ -135,7 +135,7 @@ static enum world_fault misbehave(struct world_runtime *runtime,
 {
     static const enum world_fault faults[] = {
         WORLD_REFUSES, WORLD_REFUSES, WORLD_READS_ONLY, WORLD_ANSWERS_HALF, WORLD_ANSWERS_GARBAGE,
-        WORLD_CLOSES,  WORLD_CLOSES,  WORLD_DIES,       WORLD_DIES_AFTER,
+        WORLD_CLOSES,  WORLD_DROPS,   WORLD_DROPS,      WORLD_DIES,         WORLD_DIES_AFTER,
     };
     static const uint32_t codes[] = {HRESULT_FAIL, HRESULT_INVALID_ARGUMENT,
                                      HRESULT_UNKNOWN_COMMAND, HRESULT_NOT_SUPPORTED, 0};
@@ -151,8 +151,8 @@ static enum world_fault misbehave(struct world_runtime *runtime,
     if (command->id == COMMAND_ASK_KIND)
         *ret_hresult = HRESULT_FAIL;
     /* Real runtimes answer Resume, or are gone. */
-    if (command->id == COMMAND_RESUME && fault != WORLD_CLOSES && fault != WORLD_DIES &&
-        fault != WORLD_DIES_AFTER)
+    if (command->id == COMMAND_RESUME && fault != WORLD_CLOSES && fault != WORLD_DROPS &&
+        fault != WORLD_DIES && fault != WORLD_DIES_AFTER)
         return WORLD_ANSWERS;
     return fault;
 }
@@ -235,6 +235,11 @@ static struct actor *add_actor(struct history *history, struct dice *dice,
     return actor;
 }
 
+/* What processes run. */
+static const char *const exes[] = {"/app/plan", "/app/plan",  "/app/plan", "/app/few",
+                                   "/app/hold", "/app/kill",  "/app/none", "/app/none",
+                                   "/app/left", "/app/watch", NULL};
+
 /* NULL when there is nobody. */
 static struct actor *somebody(struct history *history, struct dice *dice)
 {
@@ -251,9 +256,6 @@ static bool has_room(const struct history *history)
 
 static void runtime_comes(struct history *history, struct dice *dice)
 {
-    static const char *const exes[] = {"/app/plan", "/app/plan",  "/app/plan", "/app/few",
-                                       "/app/hold", "/app/kill",  "/app/none", "/app/none",
-                                       "/app/left", "/app/watch", NULL};
     size_t n_ports = 1 + (dice_throw(dice, 3) == 0) + (dice_throw(dice, 8) == 0);
     uint32_t ports[3] = {dice_throw(dice, WORLD_LISTENERS), dice_throw(dice, WORLD_LISTENERS),
                          dice_throw(dice, WORLD_LISTENERS)};
@@ -266,6 +268,13 @@ static void runtime_comes(struct history *history, struct dice *dice)
     world_start(add_actor(history, dice, process, ports, n_ports)->runtime);
 }
 
+/* Who lied with the cookie of another one may be the first to say it now. */
+static void let_liars_go(struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++)
+        history->actors[i].may_be_touched |= history->actors[i].is_namesake;
+}
+
 /* A library with a runtime of its own in a program that has one. */
 static void second_runtime_comes(struct history *history, struct dice *dice)
 {
@@ -273,6 +282,7 @@ static void second_runtime_comes(struct history *history, struct dice *dice)
 
     if (!actor || !has_room(history) || actor->runtime->process->is_dead)
         return;
+    let_liars_go(history);
     actor->is_unchanged = false;
     second = add_actor(history, dice, actor->runtime->process, actor->runtime->ports,
                        actor->runtime->n_ports);
@@ -299,6 +309,7 @@ static void process_execs(struct history *history, struct dice *dice)
 
     if (!actor || !has_room(history) || actor->runtime->process->is_dead)
         return;
+    let_liars_go(history);
     for (size_t i = 0; i < history->n_actors; i++) {
         if (history->actors[i].runtime->process != actor->runtime->process)
             continue;
@@ -306,6 +317,8 @@ static void process_execs(struct history *history, struct dice *dice)
         history->actors[i].is_unchanged = false;
         history->actors[i].is_over = true;
     }
+    if (dice_chance(dice, 50) && actor->runtime->process->exe)
+        actor->runtime->process->exe = exes[dice_throw(dice, ARRAY_LENGTH(exes))];
     next = add_actor(history, dice, actor->runtime->process, actor->runtime->ports,
                      actor->runtime->n_ports);
     next->is_unchanged = false;
@@ -325,6 +338,11 @@ static void liar_comes(struct history *history, struct dice *dice)
     liar = add_actor(history, dice, process, port, 1);
     liar->is_unchanged = false;
     if (dice_chance(dice, 50)) {
+        const struct runtime *seen = promises_find(history, victim);
+
+        liar->may_be_touched = !seen || !seen->process || !seen->process->is_identified ||
+                               victim->runtime->process->is_dead || victim->is_namesake ||
+                               victim->has_neighbour || runtime_has_ended(seen) || victim->is_over;
         liar->runtime->cookie = victim->runtime->cookie;
         victim->is_unchanged = false;
         liar->is_namesake = victim->is_namesake = true;
@@ -447,8 +465,10 @@ static void process_dies(struct history *history, struct dice *dice)
 {
     struct actor *actor = somebody(history, dice);
 
-    if (actor)
-        world_kill(history->world, actor->runtime->process);
+    if (!actor)
+        return;
+    let_liars_go(history);
+    world_kill(history->world, actor->runtime->process);
 }
 
 static void process_stops(struct history *history, struct dice *dice)
@@ -503,6 +523,7 @@ static void begin_anew(struct history *history, enum broker_trust trust)
         const struct runtime *runtime = promises_find(history, actor);
 
         actor->is_unchanged = false;
+        actor->may_be_touched |= actor->is_namesake;
         actor->was_restarted = true; /* Who could not be identified is not in the records. */
         actor->is_forgotten |= history->has_no_records || !runtime || !runtime->process ||
                                !runtime->process->is_identified;
@@ -510,6 +531,7 @@ static void begin_anew(struct history *history, enum broker_trust trust)
     history->has_no_records = trust == BROKER_HAS_NO_RECORDS;
     world_restart(history->world, trust);
     history->is_stopping = false;
+    history->resumes_all = false;
     history->is_current = true;
 }
 
@@ -535,7 +557,8 @@ static void daemon_stops(struct history *history, struct dice *dice)
     history->is_stopping = true;
     for (size_t i = 0; i < history->n_actors; i++)
         history->actors[i].is_unchanged = false;
-    world_stop(history->world, dice_chance(dice, 50) ? BROKER_STOP_KEEP : BROKER_STOP_RESUME);
+    history->resumes_all = dice_chance(dice, 50);
+    world_stop(history->world, history->resumes_all ? BROKER_STOP_RESUME : BROKER_STOP_KEEP);
 }
 
 static void operator_acts(struct history *history, struct dice *dice)
@@ -569,6 +592,7 @@ static void operator_acts(struct history *history, struct dice *dice)
 
 static void killed_die(struct history *history, struct dice *dice)
 {
+    let_liars_go(history);
     (void)dice;
     for (size_t i = 0; i < history->n_actors; i++) {
         struct world_process *process = history->actors[i].runtime->process;
@@ -699,9 +723,24 @@ struct history *history_new(uint32_t salt)
     return history;
 }
 
+/* Whoever could not be identified may be somebody else the next time; and who dies leaves his
+ * cookie to whoever took it. */
+static void note_changes(struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        struct actor *actor = &history->actors[i];
+        const struct runtime *seen = promises_find(history, actor);
+
+        actor->is_forgotten |= seen && seen->process && !seen->process->is_identified;
+        if (actor->is_namesake && actor->runtime->process->is_dead)
+            let_liars_go(history);
+    }
+}
+
 void history_happen(struct history *history, const struct happening *happening)
 {
     struct dice dice = dice_new(happening->salt);
+
     events[happening->kind].happen(history, &dice);
     /* As in the daemon, deadlines are looked at after everything else. */
     if (history->is_current)
@@ -712,6 +751,10 @@ void history_happen(struct history *history, const struct happening *happening)
         for (size_t i = 0; i < history->n_actors; i++)
             promises_tell(history, &history->actors[i]);
     }
+    /* Without memory nothing could be read. */
+    if (moment_is_before(history->world->now, history->shortage))
+        history->world->n_unread = 0;
+    note_changes(history);
     promises_check(history);
 }
 
@@ -747,6 +790,7 @@ void history_live_on(struct history *history, struct span length)
             world->now = next;
         world_wake(world);
         history->is_current = true;
+        note_changes(history);
         promises_check(history);
     }
     world->now = end;

@@ -59,6 +59,7 @@ struct history {
     bool is_told;        /* event by event, on standard error */
     bool is_current;     /* every deadline up to now was acted on */
     bool is_stopping;
+    bool resumes_all;       /* and whoever waits is resumed */
     bool has_no_records;    /* the daemon that runs can keep none */
     struct moment shortage; /* memory ran short up to then */
     size_t failing_allocation;

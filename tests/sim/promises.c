@@ -89,10 +89,8 @@ static void check_commands(const struct history *history, const struct actor *ac
         if (!actor->is_matched && !is_resume)
             promises_broken(history, actor, "who no plan is for gets nothing but Resume (P4)");
         if (!actor->may_be_touched && !is_resume)
-            promises_broken(history, actor,
-                            "who lies about himself gets no plan (P6)"); /* Who is over a limit gets
-                                                                            Resume, before it is
-                                                                            known who he is. */
+            promises_broken(history, actor, "who lies about himself gets no plan (P6)");
+        /* Who is over a limit gets Resume before it is known who he is. */
         if (was_resumed && !is_resume && !actor->is_forgotten && !history->has_limits)
             promises_broken(history, actor, "Resume comes last (P2)");
         was_resumed |= is_resume;
@@ -274,6 +272,21 @@ static void check_outcome(const struct history *history, const struct actor *act
     }
 }
 
+/* P10: nobody is killed in another one's place. */
+static void check_killed(const struct history *history, const struct runtime *runtime)
+{
+    const char *exe = attributes_text(&runtime->attributes, ATTRIBUTE_EXE);
+
+    for (size_t i = 0; i < history->n_actors && runtime->state == RUNTIME_KILLED; i++) {
+        const struct world_process *process = history->actors[i].runtime->process;
+
+        if (process->pid == runtime->pid && process->was_killed && process->killed_as && exe &&
+            strcmp(process->killed_as, exe) != 0)
+            promises_broken(history, &history->actors[i],
+                            "only the program that was to be killed is killed (P10)");
+    }
+}
+
 /* P7: what is kept is bounded. */
 static void check_bounds(const struct history *history)
 {
@@ -289,6 +302,8 @@ static void check_bounds(const struct history *history)
         promises_broken(history, NULL, "no more silent connections are kept than wished (P7)");
     if (counters->n_connections > world->usable_descriptors)
         promises_broken(history, NULL, "no more connections are held than there is room for (P7)");
+    if (world->n_unread > 0)
+        promises_broken(history, NULL, "what is there is read before a deadline is judged (P1)");
 }
 
 void promises_check(const struct history *history)
@@ -304,16 +319,21 @@ void promises_check(const struct history *history)
             check_resume(history, &history->actors[i]);
     }
     check_bounds(history);
-    while (history->is_current && !history->is_stopping &&
-           (runtime = broker_next_runtime(history->world->broker, runtime)))
-        check_deadline(history, runtime);
+    while ((runtime = broker_next_runtime(history->world->broker, runtime))) {
+        check_killed(history, runtime);
+        if (history->resumes_all && runtime->state != RUNTIME_DECIDING &&
+            runtime->state < RUNTIME_KILLING)
+            promises_broken(history, NULL, "a daemon that goes leaves nobody waiting (P8)");
+        if (history->is_current && !history->is_stopping)
+            check_deadline(history, runtime);
+    }
 }
 
 /* The end. */
 
 static bool is_waiting(const struct actor *actor)
 {
-    if (actor->runtime->process->is_dead || actor->is_over)
+    if (actor->runtime->process->is_dead || actor->runtime->process->was_killed || actor->is_over)
         return false;
     for (size_t i = 0; i < actor->runtime->n_ports; i++) {
         if (!actor->runtime->is_resumed[i])

@@ -5,7 +5,9 @@
  * breaks a promise is made as short as it gets and shown, so that it can be
  * kept and lived through again.
  *
- *   sim [SEEDS [FIRST]]   that many seeds, 300 from 1 when not said
+ *   sim [SEEDS [FIRST]]   that many seeds, from 1; when not said, as many as
+ *                         $DIAGPORT_SEEDS says, or 300
+ *   sim --find SEEDS      which of them is the first to break a promise, and how
  *   sim --replay FILE...  histories as they are shown
  *   sim --tell FILE...    the same, saying after each event how everybody is
  *
@@ -26,7 +28,7 @@
 #include "tests/sim/history.h"
 
 /* No history takes a hundredth of that. */
-enum { SECONDS_MAX = 300 };
+enum { SECONDS_MAX = 60 };
 
 struct plot {
     uint32_t salt;
@@ -194,7 +196,7 @@ static bool survives_all(uint64_t first, uint64_t n)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static int run_seeds(uint64_t n, uint64_t first)
+static int run_seeds(uint64_t n, uint64_t first, bool is_shortened)
 {
     static struct plot plot;
     struct ending ending;
@@ -216,6 +218,10 @@ static int run_seeds(uint64_t n, uint64_t first)
                (unsigned long long)*present_seed);
         return 1;
     }
+    if (!is_shortened) {
+        printf("seed %llu: %s\n", (unsigned long long)*present_seed, ending.text);
+        return 1;
+    }
     shorten(&plot, &ending);
     printf("# seed %llu, history %llu of this run, shortened:\n", (unsigned long long)*present_seed,
            (unsigned long long)(*present_seed - first + 1));
@@ -227,8 +233,11 @@ static int run_seeds(uint64_t n, uint64_t first)
 
 int main(int argc, char **argv)
 {
-    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 300;
-    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    bool is_search = argc == 3 && strcmp(argv[1], "--find") == 0;
+    const char *wished = getenv("DIAGPORT_SEEDS"), *usual = wished ? wished : "300";
+    const char *count = is_search ? argv[2] : argc > 1 ? argv[1] : usual;
+    uint64_t n = strtoull(count, NULL, 10);
+    uint64_t first = argc > 2 && !is_search ? strtoull(argv[2], NULL, 10) : 1;
     int status = 0;
 
     is_told = argc > 2 && strcmp(argv[1], "--tell") == 0;
@@ -238,8 +247,9 @@ int main(int argc, char **argv)
         return status;
     }
     if (n == 0 || argc > 3) {
-        fprintf(stderr, "usage: sim [SEEDS [FIRST]] | sim --replay|--tell FILE...\n");
+        fprintf(stderr,
+                "usage: sim [SEEDS [FIRST]] | sim --find SEEDS | sim --replay|--tell FILE...\n");
         return 2;
     }
-    return run_seeds(n, first);
+    return run_seeds(n, first, !is_search);
 }

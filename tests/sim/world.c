@@ -221,6 +221,8 @@ static void close_connection(struct world_connection *connection)
     connection->is_closed = true;
     connection->core = NULL;
     connection->is_asked = false;
+    connection->world->n_unread += connection->world->is_judging && !connection->process->is_dead &&
+                                   connection->inbox_length > 0;
     drop_inbox(connection);
     /* A runtime that did not take the message yet drops it. */
     world_drop_message(connection);
@@ -230,7 +232,7 @@ static void ask_read(struct world_connection *connection)
 {
     struct world *world = connection->world;
 
-    if (connection->is_asked || !world->is_network_slow)
+    if (connection->is_asked)
         return;
     connection->is_asked = true;
     world->n_asked++;
@@ -268,17 +270,18 @@ static void carry_out(struct world *world, struct action *action)
         return;
     case ACTION_RELEASE_PROCESS:
         process = find_held(world, action->process);
-        if (!process)
-            world_fail("a handle was given back that was not held");
-        process->held = 0;
+        if (process)
+            process->held = 0;
         return;
     case ACTION_KILL:
         process =
             find_held(world, action->process); /* The handle may have been lost just before. */
         if (world->fails_to_kill || !process)
             broker_kill_failed(world->broker, action->process, world->now);
-        else
+        else {
             process->was_killed = true;
+            process->killed_as = process->exe;
+        }
         world->fails_to_kill = false;
         return;
     case ACTION_MARK:
@@ -483,6 +486,9 @@ static void accept_connection(struct world_connection *connection)
     if (!connection->is_closed)
         report(connection, SIZE_MAX);
     world_settle(world);
+    /* What it sent while it waited. */
+    while (!world->is_network_slow && world_deliver(connection, SIZE_MAX))
+        ;
 }
 
 struct world_connection *world_connect(struct world *world, struct world_process *process,
@@ -507,6 +513,8 @@ bool world_accept(struct world *world, uint32_t listener)
 {
     if (world->is_paused || world->n_waiting == 0)
         return false;
+    /* Who makes room for it is nobody whose time has come. */
+    world->is_judging = false;
     for (size_t i = world->n_accepted; i < world->n_connections; i++) {
         struct world_connection *connection = world->connections[i];
         bool is_waiting = !connection->is_accepted && !connection->is_closed;
@@ -638,10 +646,12 @@ static void act_on_deadlines(struct world *world)
     broker_read_due(world->broker, world->now);
     after_call(world);
     world_settle(world);
+    world->is_judging = true;
     before_call(world);
     broker_deadlines(world->broker, world->now);
     after_call(world);
     world_settle(world);
+    world->is_judging = false;
 }
 
 void world_pass(struct world *world, struct span length, bool is_served)

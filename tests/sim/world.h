@@ -62,6 +62,7 @@ struct world_process {
     bool is_silent;     /* questions about it are never answered */
     uint64_t held;      /* the number under which its handle is held, 0 when it is not */
     bool was_killed;
+    const char *killed_as; /* what it ran then */
 };
 
 struct world_connection {
@@ -108,6 +109,7 @@ enum world_fault {
     WORLD_ANSWERS_HALF,
     WORLD_ANSWERS_GARBAGE,
     WORLD_CLOSES,     /* without an answer, and comes back */
+    WORLD_DROPS,      /* the same, and did not do it */
     WORLD_DIES,       /* before the answer */
     WORLD_DIES_AFTER, /* it */
 };
@@ -164,6 +166,8 @@ struct world {
     size_t usable_descriptors;
     uint32_t last_listener; /* of which a connection was accepted */
     bool is_paused;
+    bool is_judging; /* deadlines are acted on */
+    size_t n_unread; /* connections that were closed then, and had something to be read */
     /* Connections wait to be accepted, and what peers send to be read, until somebody delivers
      * them; questions to be answered, until somebody answers. Else all this is done at once. */
     bool is_network_slow;

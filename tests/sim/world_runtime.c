@@ -335,7 +335,7 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
     if (runtime->fault)
         fault = runtime->fault(runtime, command, &hresult);
     recorded = record_command(runtime, command);
-    if (fault != WORLD_REFUSES)
+    if (fault != WORLD_REFUSES && fault != WORLD_DROPS)
         act(runtime, command);
     if (command->id == COMMAND_RESUME && fault == WORLD_ANSWERS)
         resume_port(runtime, port);
@@ -358,6 +358,7 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
         world_send(connection, garbage, sizeof garbage - 1);
         break;
     case WORLD_CLOSES:
+    case WORLD_DROPS:
         break;
     case WORLD_DIES:
         world_kill(runtime->world, runtime->process);

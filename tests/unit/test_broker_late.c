@@ -372,6 +372,28 @@ START_TEST(two_runtimes_that_take_turns_are_two)
 }
 END_TEST
 
+/* What was sent to it before is not known to be nothing, because the daemon goes. */
+START_TEST(who_comes_back_to_a_daemon_that_goes_is_not_called_untouched)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS), *second;
+
+    world_start(runtime);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert(world_serve_one(runtime));
+    world_end(runtime->connections[0]);
+    second = world_runtime(world, runtime->process, "bbbbbbbb", first, 1);
+    world_start(second);
+    world_end(second->connections[0]);
+    world_stop(world, BROKER_STOP_RESUME);
+    world_connect_port(runtime, 0);
+    world_serve(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
+    ck_assert_int_eq(runtime->process->picture, WORLD_RUNNING);
+    world_free(world);
+}
+END_TEST
+
 /* Facts that do not come. */
 
 START_TEST(whose_facts_never_come_is_resumed_at_its_deadline)
@@ -402,4 +424,5 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            in_a_container_the_inner_pid_is_claimed, who_has_no_pid_here_gets_resume,
            a_cookie_of_two_processes_gets_one_plan, an_exec_is_a_new_runtime,
            a_second_runtime_in_a_process_gets_resume, two_runtimes_that_take_turns_are_two,
+           who_comes_back_to_a_daemon_that_goes_is_not_called_untouched,
            whose_facts_never_come_is_resumed_at_its_deadline);
