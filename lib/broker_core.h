@@ -314,6 +314,8 @@ void room_make(struct broker *broker, uint32_t listener, struct moment now);
 /* One has gone: whether the listeners have to be paused, or need not be any more. */
 void room_judge(struct broker *broker, struct moment now);
 void room_deadline(struct broker *broker, struct moment now);
+/* Has those read that may go then. */
+void room_read_due(struct broker *broker, struct moment now);
 /* One more waits without a connection. */
 void room_wanted(struct broker *broker);
 /* A runtime has a connection again. */

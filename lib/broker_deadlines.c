@@ -44,9 +44,11 @@ static void prepare(struct deadline_queue *queue, struct deadline *deadline, str
     case DEADLINE_RUNTIME_NEXT:
         read_runtime(container_of(deadline, struct runtime, next), now);
         break;
+    case DEADLINE_ROOM:
+        room_read_due(container_of(deadline, struct broker, room), now);
+        break;
     case DEADLINE_RUNTIME_ALIVE:
     case DEADLINE_USER:
-    case DEADLINE_ROOM:
         /* There is no connection to read. */
         break;
     }

@@ -195,6 +195,39 @@ void room_make(struct broker *broker, uint32_t listener, struct moment now)
     make(broker, 1, now);
 }
 
+static void read_connection(const struct connection *connection, struct moment now)
+{
+    if (!broker_read(connection->broker, connection))
+        broker_out_of_memory(connection->broker, now);
+}
+
+void room_read_due(struct broker *broker, struct moment now)
+{
+    const struct connection *connection;
+    const struct runtime *runtime;
+    size_t n = 0;
+
+    TAILQ_FOREACH(connection, &broker->silent, in_silent) {
+        if (n++ == LOOKS)
+            break;
+        read_connection(connection, now);
+    }
+    n = 0;
+    TAILQ_FOREACH(connection, &broker->nameless, in_nameless) {
+        if (n++ == LOOKS)
+            break;
+        read_connection(connection, now);
+    }
+    n = 0;
+    TAILQ_FOREACH(runtime, &broker->by_state[RUNTIME_RUNNING], in_state) {
+        if (n++ == LOOKS)
+            break;
+        connection = runtime_free_connection(runtime);
+        if (connection)
+            read_connection(connection, now);
+    }
+}
+
 void room_deadline(struct broker *broker, struct moment now)
 {
     broker->n_given = SIZE_MAX;
