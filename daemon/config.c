@@ -84,6 +84,16 @@ static void complain(struct files *files, enum policy_severity severity, const c
         files->error = -ENOMEM;
 }
 
+/* What is wrong with a file. What will pass by itself is not: that nobody looked says nothing about
+ * the policy. */
+static void complain_of_call(struct files *files, const char *file, const char *what, int error)
+{
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR)
+        files->error = -error;
+    else
+        complain(files, POLICY_ERROR, file, "cannot be %s: %s", what, strerror(error));
+}
+
 /* Root's, or our own where we are not root's: nobody else may change what we do to others. */
 static bool is_trusted_owner(const struct files *files, uid_t owner)
 {
@@ -152,7 +162,7 @@ static void take_file(struct files *files, const char *name, int fd)
     int error;
 
     if (fstat(fd, &status) != 0) {
-        complain(files, POLICY_ERROR, name, "cannot be looked at: %s", strerror(errno));
+        complain_of_call(files, name, "looked at", errno);
         return;
     }
     if (!S_ISREG(status.st_mode)) {
@@ -167,10 +177,8 @@ static void take_file(struct files *files, const char *name, int fd)
     error = read_whole(fd, POLICY_SOURCE_MAX + 1, &bytes, &length);
     if (error == 0)
         add_source(files, name, bytes, length);
-    else if (error == -ENOMEM)
-        files->error = error;
     else
-        complain(files, POLICY_ERROR, name, "cannot be read: %s", strerror(-error));
+        complain_of_call(files, name, "read", -error);
 }
 
 static void take_main_file(struct files *files, const char *name)
@@ -178,7 +186,7 @@ static void take_main_file(struct files *files, const char *name)
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0) {
-        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(errno));
+        complain_of_call(files, name, "opened", errno);
         return;
     }
     take_file(files, name, fd);
@@ -230,10 +238,8 @@ static void take_drop_in(struct files *files, int folder, const char *folder_nam
         complain(files, POLICY_ERROR, name, "is a link that leads out of the policy folder");
     else if (fd == -ECANCELED)
         complain(files, POLICY_ERROR, name, "leads through a folder that others may write to");
-    else if (fd == -ENOMEM)
-        files->error = fd;
     else if (fd < 0)
-        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(-fd));
+        complain_of_call(files, name, "opened", -fd);
     else
         take_file(files, name, fd);
     if (fd >= 0)
@@ -303,7 +309,7 @@ static void take_entries(struct files *files, int folder, const char *folder_nam
     int n = scandirat(folder, ".", &entries, is_drop_in, by_bytes);
 
     if (n < 0) {
-        complain(files, POLICY_ERROR, folder_name, "cannot be listed: %s", strerror(errno));
+        complain_of_call(files, folder_name, "listed", errno);
         return;
     }
     if (n > DROP_INS_MAX)
@@ -323,7 +329,7 @@ static void take_folder(struct files *files, const char *folder_name)
 
     if (folder < 0) {
         if (errno != ENOENT)
-            complain(files, POLICY_ERROR, folder_name, "cannot be opened: %s", strerror(errno));
+            complain_of_call(files, folder_name, "opened", errno);
         return;
     }
     problem = fstat(folder, &status) == 0 ? mistrust(files, &status) : "cannot be looked at";

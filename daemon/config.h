@@ -23,7 +23,8 @@ struct config_loaded {
     struct policy_problems problems;
 };
 
-/* Reads the main file and, beside it, policy.d. 0 or -ENOMEM. */
+/* Reads the main file and, beside it, policy.d. 0, -ENOMEM, or what kept us from reading and will
+ * pass: -EMFILE, -ENFILE, -EINTR. */
 int config_load(const struct config_options *options, struct config_loaded *ret_loaded) MUST_CHECK;
 
 void config_loaded_deinit(struct config_loaded *loaded);

@@ -164,6 +164,7 @@ struct world {
     struct world_runtime *runtimes[WORLD_PROCESSES_MAX];
     size_t n_runtimes;
     size_t usable_descriptors;
+    uint32_t last_listener; /* of which a connection was accepted */
     bool is_paused;
     bool is_judging; /* deadlines are acted on */
     size_t n_unread; /* connections that were closed then, and had something to be read */
