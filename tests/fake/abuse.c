@@ -263,15 +263,19 @@ static void take_event(struct abuse *abuse, int fd)
         abuse->n_tried--;
 }
 
-static void take_events(struct abuse *abuse, int timeout_ms)
+/* Returns how many there were of the connections. */
+static int take_events(struct abuse *abuse, int timeout_ms)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int n = epoll_wait(abuse->epoll_fd, events, EVENTS_AT_ONCE, timeout_ms);
+    int n = epoll_wait(abuse->epoll_fd, events, EVENTS_AT_ONCE, timeout_ms), n_taken = 0;
 
     for (int i = 0; i < n; i++) {
-        if (events[i].data.fd != STDIN_FILENO)
-            take_event(abuse, events[i].data.fd);
+        if (events[i].data.fd == STDIN_FILENO)
+            continue;
+        take_event(abuse, events[i].data.fd);
+        n_taken++;
     }
+    return n_taken;
 }
 
 /* Tries what is still to be tried, as long as the listener has room. True when nothing is left. */
@@ -312,6 +316,9 @@ static void run(struct abuse *abuse)
         take_events(abuse, 10 * PATIENCE_MS);
         open_more(abuse);
     }
+    /* What has happened by now counts. */
+    while (take_events(abuse, 0) > 0)
+        ;
     print_line(abuse, "end");
 }
 
