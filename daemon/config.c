@@ -44,20 +44,21 @@ static void files_deinit(struct files *files)
     *files = (struct files){.is_user = files->is_user};
 }
 
-static void add_problem(struct policy_problems *problems, struct policy_problem problem)
+/* Takes the problem, also where that fails. */
+static int add_problem(struct policy_problems *problems, struct policy_problem problem)
 {
     struct policy_problem *list =
         realloc(problems->list, (problems->n + 1) * sizeof *problems->list);
 
-    problems->n_errors += problem.severity == POLICY_ERROR;
     if (!list) {
-        problems->n_dropped++;
         free(problem.file);
         free(problem.text);
-        return;
+        return -ENOMEM;
     }
     problems->list = list;
     problems->list[problems->n++] = problem;
+    problems->n_errors += problem.severity == POLICY_ERROR;
+    return 0;
 }
 
 static void complain(struct files *files, enum policy_severity severity, const char *file,
@@ -79,7 +80,18 @@ static void complain(struct files *files, enum policy_severity severity, const c
         files->error = -ENOMEM;
         return;
     }
-    add_problem(&files->problems, problem);
+    if (add_problem(&files->problems, problem) != 0)
+        files->error = -ENOMEM;
+}
+
+/* What is wrong with a file. What will pass by itself is not: that nobody looked says nothing about
+ * the policy. */
+static void complain_of_call(struct files *files, const char *file, const char *what, int error)
+{
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR)
+        files->error = -error;
+    else
+        complain(files, POLICY_ERROR, file, "cannot be %s: %s", what, strerror(error));
 }
 
 /* Root's, or our own where we are not root's: nobody else may change what we do to others. */
@@ -99,24 +111,27 @@ static const char *mistrust(const struct files *files, const struct stat *status
     return NULL;
 }
 
-static bool read_whole(int fd, size_t size, char **ret_bytes, size_t *ret_length)
+/* 0 or a negative errno. */
+static int read_whole(int fd, size_t size, char **ret_bytes, size_t *ret_length)
 {
     char *bytes = malloc(size + 1);
     size_t length = 0;
     ssize_t n = 0;
 
     if (!bytes)
-        return false;
+        return -ENOMEM;
     while (length < size && (n = read(fd, bytes + length, size - length)) > 0)
         length += (size_t)n;
     if (n < 0) {
+        int error = -errno;
+
         free(bytes);
-        return false;
+        return error;
     }
     bytes[length] = '\0';
     *ret_bytes = bytes;
     *ret_length = length;
-    return true;
+    return 0;
 }
 
 static void add_source(struct files *files, const char *name, char *bytes, size_t length)
@@ -144,9 +159,10 @@ static void take_file(struct files *files, const char *name, int fd)
     const char *problem;
     char *bytes;
     size_t length;
+    int error;
 
     if (fstat(fd, &status) != 0) {
-        complain(files, POLICY_ERROR, name, "cannot be looked at: %s", strerror(errno));
+        complain_of_call(files, name, "looked at", errno);
         return;
     }
     if (!S_ISREG(status.st_mode)) {
@@ -158,10 +174,11 @@ static void take_file(struct files *files, const char *name, int fd)
         complain(files, POLICY_ERROR, name, "%s", problem);
         return;
     }
-    if (!read_whole(fd, POLICY_SOURCE_MAX + 1, &bytes, &length))
-        complain(files, POLICY_ERROR, name, "cannot be read: %s", strerror(errno));
-    else
+    error = read_whole(fd, POLICY_SOURCE_MAX + 1, &bytes, &length);
+    if (error == 0)
         add_source(files, name, bytes, length);
+    else
+        complain_of_call(files, name, "read", -error);
 }
 
 static void take_main_file(struct files *files, const char *name)
@@ -169,7 +186,7 @@ static void take_main_file(struct files *files, const char *name)
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0) {
-        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(errno));
+        complain_of_call(files, name, "opened", errno);
         return;
     }
     take_file(files, name, fd);
@@ -222,7 +239,7 @@ static void take_drop_in(struct files *files, int folder, const char *folder_nam
     else if (fd == -ECANCELED)
         complain(files, POLICY_ERROR, name, "leads through a folder that others may write to");
     else if (fd < 0)
-        complain(files, POLICY_ERROR, name, "cannot be opened: %s", strerror(-fd));
+        complain_of_call(files, name, "opened", -fd);
     else
         take_file(files, name, fd);
     if (fd >= 0)
@@ -292,7 +309,7 @@ static void take_entries(struct files *files, int folder, const char *folder_nam
     int n = scandirat(folder, ".", &entries, is_drop_in, by_bytes);
 
     if (n < 0) {
-        complain(files, POLICY_ERROR, folder_name, "cannot be listed: %s", strerror(errno));
+        complain_of_call(files, folder_name, "listed", errno);
         return;
     }
     if (n > DROP_INS_MAX)
@@ -312,7 +329,7 @@ static void take_folder(struct files *files, const char *folder_name)
 
     if (folder < 0) {
         if (errno != ENOENT)
-            complain(files, POLICY_ERROR, folder_name, "cannot be opened: %s", strerror(errno));
+            complain_of_call(files, folder_name, "opened", errno);
         return;
     }
     problem = fstat(folder, &status) == 0 ? mistrust(files, &status) : "cannot be looked at";
@@ -418,71 +435,76 @@ int config_add_names(struct policy *policy)
 }
 
 /* What was found in the files comes after what was found about them. */
-static void join_problems(struct policy_problems *problems, struct policy_problems *more)
+static int join_problems(struct policy_problems *problems, struct policy_problems *more)
 {
-    for (size_t i = 0; i < more->n; i++)
-        add_problem(problems, more->list[i]);
+    int error = 0;
+
     problems->n_errors += more->n_errors;
-    for (size_t i = 0; i < more->n; i++)
-        problems->n_errors -= more->list[i].severity == POLICY_ERROR;
     problems->n_dropped += more->n_dropped;
+    for (size_t i = 0; i < more->n; i++) {
+        problems->n_errors -= more->list[i].severity == POLICY_ERROR;
+        if (add_problem(problems, more->list[i]) != 0)
+            error = -ENOMEM;
+    }
     free(more->list);
     *more = (struct policy_problems){0};
+    return error;
 }
 
-/* Sockets where everybody looks for them, and no rule: whoever comes is resumed. */
-static const char system_policy[] = "version: 1\n"
-                                    "listen:\n"
-                                    "  - { name: runtime, path: /run/diagport/runtime.sock }\n"
-                                    "control: { path: /run/diagport/control.sock }\n";
+/* The usual sockets and no rule: whoever comes is resumed. */
+static const char built_in[] = "version: 1\n";
 
 /* What to do with when the files cannot be used: their own sockets, or the usual ones. */
-static struct policy *salvage(const struct files *files)
+static struct policy *salvage(const struct files *files, const struct policy_host *host,
+                              bool *ret_is_built_in)
 {
-    struct policy_source built_in = {.name = "(built in)",
-                                     .bytes = system_policy,
-                                     .length = sizeof system_policy - 1};
-    struct policy *policy = NULL;
+    struct policy_source source = {.name = "(built in)",
+                                   .bytes = built_in,
+                                   .length = sizeof built_in - 1};
     struct policy_problems problems = {0};
+    struct policy *policy = NULL;
+    int error;
 
-    if (files->has_main)
-        policy = policy_salvage(&files->sources[0], config_host());
-    if (policy && policy->n_listens > 0)
-        return policy;
+    if (files->has_main) {
+        policy = policy_salvage(&files->sources[0], host);
+        if (!policy || policy->n_listens > 0)
+            return policy;
+    }
     policy = policy_unref(policy);
-    if (policy_read(&built_in, 1, config_host(), &policy, &problems) != 0)
-        return NULL;
+    *ret_is_built_in = true;
+    error = policy_read(&source, 1, host, &policy, &problems);
     policy_problems_deinit(&problems);
-    return policy;
+    /* Where not even these can be had there is no socket. */
+    return error != 0 || policy ? policy : policy_new();
 }
 
-static int read_sources(struct files *files, struct config_loaded *loaded)
+static int read_sources(struct files *files, const struct policy_host *host,
+                        struct config_loaded *loaded)
 {
     struct policy_problems problems = {0};
 
     if (files->has_main) {
-        int error = policy_read(files->sources, files->n_sources, config_host(), &loaded->policy,
-                                &problems);
+        int error = policy_read(files->sources, files->n_sources, host, &loaded->policy, &problems);
 
+        if (error == 0)
+            error = join_problems(&files->problems, &problems);
+        policy_problems_deinit(&problems);
         if (error != 0)
             return error;
-        join_problems(&files->problems, &problems);
     }
     loaded->problems = files->problems;
     files->problems = (struct policy_problems){0};
     if (loaded->problems.n_errors == 0)
         return config_add_names(loaded->policy);
     loaded->policy = policy_unref(loaded->policy);
-    loaded->salvage = salvage(files);
+    loaded->salvage = salvage(files, host, &loaded->is_built_in);
     return loaded->salvage ? config_add_names(loaded->salvage) : -ENOMEM;
 }
 
 static void take_built_in(struct files *files)
 {
-    char *folder = config_user_folder();
-    char *text = folder ? config_user_policy(folder) : NULL;
+    char *text = strdup(built_in);
 
-    free(folder);
     if (text)
         add_source(files, "(built in)", text, strlen(text));
     else
@@ -493,17 +515,26 @@ static void take_built_in(struct files *files)
 int config_load(const struct config_options *options, struct config_loaded *ret_loaded)
 {
     struct files files = {.is_user = options->is_user};
+    struct policy_host host = *config_host();
     struct config_loaded loaded = {0};
+    char *sockets = options->is_user ? config_user_folder() : NULL;
     int error;
 
+    if (options->is_user && !sockets)
+        return -ENOMEM;
+    if (options->is_user) {
+        host.sockets = sockets;
+        host.are_sockets_private = true;
+    }
     if (options->file)
         take_files(&files, options->file);
     else
         take_built_in(&files);
     error = files.error;
     if (error == 0)
-        error = read_sources(&files, &loaded);
+        error = read_sources(&files, &host, &loaded);
     files_deinit(&files);
+    free(sockets);
     if (error != 0) {
         config_loaded_deinit(&loaded);
         return error;
@@ -528,17 +559,4 @@ char *config_user_folder(void)
                                               : asprintf(&folder, "/tmp/diagport-%u", geteuid());
 
     return length < 0 ? NULL : folder;
-}
-
-char *config_user_policy(const char *folder)
-{
-    char *text = NULL;
-    int length = asprintf(&text,
-                          "version: 1\n"
-                          "listen:\n"
-                          "  - { name: runtime, path: \"%s/runtime.sock\", mode: \"0600\" }\n"
-                          "control: { path: \"%s/control.sock\", mode: \"0600\" }\n",
-                          folder, folder);
-
-    return length < 0 ? NULL : text;
 }

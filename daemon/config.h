@@ -12,17 +12,19 @@
 #include "lib/util.h"
 
 struct config_options {
-    const char *file; /* the main file; NULL: the built-in policy of `--user` */
-    bool is_user;     /* files have to belong to our own user, not to root */
+    const char *file; /* the main file; NULL: the usual sockets, and no rule */
+    bool is_user;     /* the usual sockets are private ones, and files have to be our own user's */
 };
 
 struct config_loaded {
     struct policy *policy;  /* NULL when there was an error */
     struct policy *salvage; /* then: what could be used of it, never NULL unless memory ran out */
+    bool is_built_in;       /* and nothing could: these are the usual sockets */
     struct policy_problems problems;
 };
 
-/* Reads the main file and, beside it, policy.d. 0 or -ENOMEM. */
+/* Reads the main file and, beside it, policy.d. 0, -ENOMEM, or what kept us from reading and will
+ * pass: -EMFILE, -ENFILE, -EINTR. */
 int config_load(const struct config_options *options, struct config_loaded *ret_loaded) MUST_CHECK;
 
 void config_loaded_deinit(struct config_loaded *loaded);
@@ -30,10 +32,6 @@ void config_loaded_deinit(struct config_loaded *loaded);
 /* The folder for sockets and state of a `--user` instance: $XDG_RUNTIME_DIR/diagport, or a private
  * folder in /tmp. The caller frees it; NULL when memory is out. */
 char *config_user_folder(void) MUST_CHECK;
-
-/* The built-in policy of a `--user` instance, as text: its sockets and no rule. The caller frees
- * it; NULL when memory is out. */
-char *config_user_policy(const char *folder) MUST_CHECK;
 
 /* The same answers about this host that loading gives the reader. */
 const struct policy_host *config_host(void);

@@ -19,8 +19,8 @@
 enum {
     /* One user's tools and a few followers; nobody can take all places. */
     CONNECTIONS_PER_USER = 16,
-    /* Of all places, for root: an operator gets in whatever others do. */
-    CONNECTIONS_FOR_ROOT = 8,
+    /* One in so many of all places is for root: an operator gets in whatever others do. */
+    SHARE_FOR_ROOT = 8,
     ACCEPTS_PER_TURN = 16,
     /* The kernel allows no process more supplementary groups. */
     GROUPS_MAX = 65536,
@@ -55,7 +55,7 @@ struct control *control_new(const struct control_options *options)
     struct control *control = calloc(1, sizeof *control);
     struct http_options http = {
         .loop = options->loop,
-        .n_connections_max = CONTROL_CONNECTIONS_MAX,
+        .n_connections_max = options->n_connections_max,
         .begin = control_begin,
         .handle = control_handle,
         .context = control,
@@ -85,9 +85,9 @@ struct control *control_free(struct control *control)
     return NULL;
 }
 
-bool control_is_master(const struct control *control, uint32_t uid)
+bool control_is_master(uint32_t uid)
 {
-    return uid == 0 || (control->options.is_user && uid == geteuid());
+    return uid == 0 || uid == geteuid();
 }
 
 /* Accepting. */
@@ -136,9 +136,11 @@ static bool take_peer(int fd, struct http_peer *ret_peer)
 /* Why nobody more may come from there; NULL when somebody may. */
 static const char *over_limit(const struct control *control, uint32_t uid)
 {
-    bool is_master = control_is_master(control, uid);
-    size_t places = CONTROL_CONNECTIONS_MAX - (is_master ? 0 : CONNECTIONS_FOR_ROOT);
+    bool is_master = control_is_master(uid);
+    size_t places = control->options.n_connections_max;
 
+    if (!is_master)
+        places -= places / SHARE_FOR_ROOT;
     if (http_count(control->http) >= places)
         return "there are too many connections";
     if (!is_master && http_count_user(control->http, uid) >= CONNECTIONS_PER_USER)
@@ -174,11 +176,6 @@ static void take_in(struct control *control, int fd)
     }
 }
 
-static bool is_shortage(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 static void accept_clients(struct control *control, struct moment now)
 {
     control->wants_accept = false;
@@ -188,11 +185,12 @@ static void accept_clients(struct control *control, struct moment now)
 
         if (fd >= 0) {
             take_in(control, fd);
-        } else if (is_shortage(errno)) {
+        } else if (errno == EAGAIN) {
+            break;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            /* Who waits there stays readable, and would be tried without end. */
             control->retry = moment_after(now, RETRY_TIME);
             return;
-        } else if (errno != EINTR && errno != ECONNABORTED) {
-            break;
         }
     }
     if (!loop_watch_go_on(control->watch))

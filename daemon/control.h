@@ -22,11 +22,7 @@ struct loop;
 struct notices;
 struct ports;
 
-enum {
-    /* Descriptors that it may need at once, its socket included. */
-    CONTROL_CONNECTIONS_MAX = 64,
-    CONTROL_DESCRIPTORS = CONTROL_CONNECTIONS_MAX + 4,
-};
+enum { CONTROL_CONNECTIONS_MAX = 64 };
 
 /* What became of reloads; whoever reloads keeps it. */
 struct control_reloads {
@@ -54,8 +50,9 @@ struct control_options {
     const struct control_reloads *reloads;
     enum broker_trust trust;
     size_t usable_descriptors;
-    bool is_user;  /* our own user may do everything */
-    bool may_kill; /* processes of other users */
+    unsigned n_connections_max; /* at most CONTROL_CONNECTIONS_MAX */
+    bool is_user;               /* an instance of a user of his own, for showing */
+    bool may_kill;              /* processes of other users */
     /* Carries out what the core wants done; after every call into it that changes anything. */
     void (*settle)(void *context);
     void (*tell)(void *context, struct notice *notice); /* takes it */

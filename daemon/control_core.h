@@ -51,8 +51,8 @@ struct control_call {
 
 /* control.c */
 
-/* Root, and under --user our own user. */
-bool control_is_master(const struct control *control, uint32_t uid);
+/* Root, and the user that the daemon itself runs as. */
+bool control_is_master(uint32_t uid);
 
 /* control_route.c */
 

@@ -143,7 +143,7 @@ static void find_start(struct follower *follower, const char *since_text, uint64
 
 static void begin(struct control_call *call, bool follows, const char *since_text, uint64_t since)
 {
-    bool is_limited = follows && !control_is_master(call->control, http_peer(call->request)->uid);
+    bool is_limited = follows && !control_is_master(http_peer(call->request)->uid);
     struct http_stream stream = {.more = more,
                                  .next = next,
                                  .free = leave,

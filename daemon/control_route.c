@@ -121,7 +121,7 @@ static bool may(const struct control_call *call)
     const struct http_peer *peer = http_peer(call->request);
     const struct policy *policy = broker_policy(call->control->options.broker);
 
-    return control_is_master(call->control, peer->uid) ||
+    return control_is_master(peer->uid) ||
            control_route_allows(&policy->control, peer, call->route->right);
 }
 
@@ -306,7 +306,8 @@ bool control_read_body(struct control_call *call, const char *const *keys, size_
     const json_t *value;
 
     if (!body) {
-        if (length > 0)
+        /* Without a word it was memory that ran out. */
+        if (length > 0 && error.text[0] != '\0')
             refuse_json(call, &error);
         return false;
     }

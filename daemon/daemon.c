@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,9 +24,10 @@
 #include "lib/policy.h"
 
 enum {
-    /* For our own files, what is read of /proc, and the control socket's connections. */
-    DESCRIPTORS_RESERVED = 64 + CONTROL_DESCRIPTORS,
+    /* For our own files and sockets, and what is read of /proc and of the policy. */
+    DESCRIPTORS_OWN = 64,
     DESCRIPTORS_MIN = 16,
+    CONTROL_CONNECTIONS_MIN = 4,
     /* More are not kept for later, however long it takes to tell them. */
     NOTICES_MAX = 10000,
 };
@@ -33,6 +35,7 @@ enum {
 #define STOP_TIME  span_from_s(2)
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
+#define TELL_AGAIN span_from_ms(100)
 
 struct daemon {
     struct config_options config;
@@ -47,7 +50,10 @@ struct daemon {
     enum broker_trust trust;
     uint64_t distrusted_until;
     size_t usable_descriptors;
+    unsigned n_control_connections;
     struct loop_signal *on_term, *on_int, *on_hup;
+    const char *untold; /* the status of a readiness that could not be told; NULL: none */
+    struct moment tell_again;
     bool wants_reload;
     bool wants_stop;
     bool is_stopping;
@@ -55,6 +61,15 @@ struct daemon {
 };
 
 static void reload(void *context, struct control_verdict *ret_verdict);
+
+/* A service manager that never hears of it takes us for one that hangs, and ends us. */
+static void tell_ready(struct daemon *daemon, const char *status)
+{
+    bool is_told = service_tell_ready(status);
+
+    daemon->untold = is_told ? NULL : status;
+    daemon->tell_again = is_told ? MOMENT_NEVER : moment_after(clock_now(), TELL_AGAIN);
+}
 
 /* Start. */
 
@@ -85,17 +100,27 @@ static void be_paused(void *context, bool is_paused)
 static size_t raise_descriptors(void)
 {
     struct rlimit limit;
-    size_t usable;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return DESCRIPTORS_MIN;
+        return 0;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         getrlimit(RLIMIT_NOFILE, &limit);
-    usable = limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX / 2 : (size_t)limit.rlim_cur;
-    usable = usable > DESCRIPTORS_RESERVED + DESCRIPTORS_MIN ? usable - DESCRIPTORS_RESERVED
-                                                             : DESCRIPTORS_MIN;
-    return usable;
+    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX / 2 : (size_t)limit.rlim_cur;
+}
+
+/* Where there are few, nobody gets all of them: half for us, an eighth for people. */
+static void share_descriptors(struct daemon *daemon)
+{
+    size_t n = raise_descriptors();
+    size_t own = n / 2 < DESCRIPTORS_OWN ? n / 2 : DESCRIPTORS_OWN;
+    size_t control = n / 8 < CONTROL_CONNECTIONS_MAX ? n / 8 : CONTROL_CONNECTIONS_MAX;
+
+    if (control < CONTROL_CONNECTIONS_MIN)
+        control = CONTROL_CONNECTIONS_MIN;
+    daemon->n_control_connections = (unsigned)control;
+    daemon->usable_descriptors =
+        n > own + control + DESCRIPTORS_MIN ? n - own - control : DESCRIPTORS_MIN;
 }
 
 static void log_problems(const struct policy_problems *problems)
@@ -122,13 +147,16 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
 {
     struct config_loaded loaded;
     struct policy *policy;
+    int error = config_load(&daemon->config, &loaded);
 
-    if (config_load(&daemon->config, &loaded) != 0) {
-        log_error("memory ran out while the policy was read");
+    if (error != 0) {
+        log_error("the policy could not be read: %s", strerror(-error));
         return NULL;
     }
     log_problems(&loaded.problems);
     *ret_is_bad = !loaded.policy;
+    if (loaded.is_built_in)
+        log_warning("nothing of the policy can be used, so the daemon listens in the usual place");
     policy = policy_ref(loaded.policy ? loaded.policy : loaded.salvage);
     config_loaded_deinit(&loaded);
     return policy;
@@ -177,15 +205,21 @@ static bool start_broker(struct daemon *daemon, struct policy *policy)
         .distrusted_until = daemon->distrusted_until,
     };
 
-    daemon->usable_descriptors = options.usable_descriptors = raise_descriptors();
+    share_descriptors(daemon);
+    options.usable_descriptors = daemon->usable_descriptors;
     warn_of_limits(policy, options.usable_descriptors);
     daemon->broker = broker_new(&options);
-    if (!daemon->broker)
+    if (!daemon->broker) {
+        log_error("memory ran out");
         return false;
+    }
     if (daemon->trust == BROKER_HAS_NO_RECORDS)
         broker_alarm(daemon->broker, ALARM_RECORDS, true,
                      "no records can be kept, so nothing is applied", clock_now());
-    return !daemon->store || store_recall(daemon->store, daemon->broker) == 0;
+    if (!daemon->store || store_recall(daemon->store, daemon->broker) == 0)
+        return true;
+    log_error("memory ran out while the records were read");
+    return false;
 }
 
 static void settle(void *context)
@@ -219,6 +253,7 @@ static bool start_control(struct daemon *daemon)
         .reloads = &daemon->reloads,
         .trust = daemon->trust,
         .usable_descriptors = daemon->usable_descriptors,
+        .n_connections_max = daemon->n_control_connections,
         .is_user = daemon->config.is_user,
         .may_kill = config_host()->may_kill,
         .settle = settle,
@@ -232,7 +267,7 @@ static bool start_control(struct daemon *daemon)
     return daemon->control;
 }
 
-static bool start_rooms(struct daemon *daemon)
+static bool make_rooms(struct daemon *daemon)
 {
     struct apply_options options = {
         .broker = daemon->broker,
@@ -254,6 +289,14 @@ static bool start_rooms(struct daemon *daemon)
            start_control(daemon);
 }
 
+static bool start_rooms(struct daemon *daemon)
+{
+    if (make_rooms(daemon))
+        return true;
+    log_error("memory or descriptors ran out: %s", strerror(errno));
+    return false;
+}
+
 static bool start_sockets(struct daemon *daemon, struct policy *policy)
 {
     struct service_sockets passed;
@@ -262,6 +305,10 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy)
 
     if (error != 0) {
         log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
+        return false;
+    }
+    if (policy->n_listens == 0) {
+        log_error("there is no socket to listen on");
         return false;
     }
     error = ports_open(daemon->ports, policy, &passed, &why);
@@ -314,6 +361,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
+    daemon->tell_again = MOMENT_NEVER;
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->loop = loop_new();
     if (!daemon->loop) {
@@ -323,7 +371,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     if (!start(daemon, options))
         return daemon_free(daemon);
     unblock_signals();
-    service_tell_ready("running");
+    tell_ready(daemon, "running");
     return daemon;
 }
 
@@ -357,7 +405,10 @@ static void load_again(struct daemon *daemon, struct control_verdict *verdict)
     struct config_loaded loaded;
     int error = config_load(&daemon->config, &loaded);
 
-    if (error == 0) {
+    if (error != 0) {
+        if (asprintf(&verdict->why, "the policy could not be read: %s", strerror(-error)) < 0)
+            verdict->why = NULL;
+    } else {
         log_problems(&loaded.problems);
         if (loaded.policy)
             error = switch_policy(daemon, loaded.policy, &verdict->why);
@@ -403,7 +454,7 @@ static void reload(void *context, struct control_verdict *ret_verdict)
     else
         log_error("not reloaded: the policy before stays in force");
     apply_settle(daemon->apply);
-    service_tell_ready(ret_verdict->is_done ? "running" : "running; the last reload failed");
+    tell_ready(daemon, ret_verdict->is_done ? "running" : "running; the last reload failed");
 }
 
 static void reload_by_signal(struct daemon *daemon)
@@ -443,6 +494,7 @@ static void begin_stop(struct daemon *daemon)
 {
     enum broker_stop stop = how_to_stop(daemon);
 
+    daemon->tell_again = MOMENT_NEVER;
     service_tell_stopping();
     log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
                                         : "stopping; runtimes that wait are resumed");
@@ -469,6 +521,7 @@ static struct moment next_deadline(const struct daemon *daemon)
     if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
         return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
+    next = moment_earlier(next, daemon->tell_again);
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
@@ -505,6 +558,8 @@ void daemon_run(struct daemon *daemon)
         act_on_deadlines(daemon);
         apply_look(daemon->apply);
         ports_try_again(daemon->ports, clock_now());
+        if (moment_is_due(daemon->tell_again, clock_now()))
+            tell_ready(daemon, daemon->untold);
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);
         if (daemon->wants_stop && !daemon->is_stopping)

@@ -257,8 +257,12 @@ static char *write_json(json_t *value, size_t *ret_length)
     size_t length = value ? json_dumpb(value, NULL, 0, flags) : 0;
     char *text = length > 0 ? malloc(length + 2) : NULL;
 
+    /* Memory may run out the second time, and what was not written is whatever was there. */
+    if (text && json_dumpb(value, text, length, flags) != length) {
+        free(text);
+        text = NULL;
+    }
     if (text) {
-        json_dumpb(value, text, length, flags);
         text[length] = '\n';
         text[length + 1] = '\0';
         *ret_length = length + 1;

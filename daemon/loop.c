@@ -64,11 +64,19 @@ static bool open_timer(struct loop *loop)
     return loop->timer_event && event_add(loop->timer_event, NULL) == 0;
 }
 
+/* What it has to say is that a call failed: whoever made that call says it better. */
+static void say_nothing(int severity, const char *text)
+{
+    (void)severity;
+    (void)text;
+}
+
 struct loop *loop_new(void)
 {
     struct loop *loop = calloc(1, sizeof *loop);
     struct event_config *config = event_config_new();
 
+    event_set_log_callback(say_nothing);
     if (loop)
         loop->timer = -1;
     if (loop && config) {

@@ -130,10 +130,10 @@ static int check(const struct arguments *arguments)
 {
     struct config_options options = {.file = arguments->config, .is_user = arguments->is_user};
     struct config_loaded loaded;
-    int status;
+    int error = config_load(&options, &loaded), status;
 
-    if (config_load(&options, &loaded) != 0) {
-        fputs("diagportd: memory ran out\n", stderr);
+    if (error != 0) {
+        fprintf(stderr, "diagportd: the policy could not be read: %s\n", strerror(-error));
         return EXIT_FAILURE;
     }
     print_problems(&loaded.problems);

@@ -57,9 +57,9 @@ struct ports {
     struct peer_owner *peers;
     TAILQ_HEAD(, port) list;
     uint32_t n_numbers;
+    uint32_t last; /* number of the port that accepted last */
     bool is_paused;
-    bool is_short; /* the system has no descriptors to give */
-    struct moment retry;
+    struct moment retry; /* something about a listener could not be done */
 };
 
 struct ports *ports_new(struct loop *loop, struct broker *broker, struct peer_owner *peers)
@@ -146,38 +146,38 @@ static int explain(int error, char **ret_why, const char *format, ...)
 
 /* Accepting. */
 
-static bool must_pause(const struct ports *ports)
+static void try_again_later(struct ports *ports)
 {
-    return ports->is_paused || ports->is_short;
+    ports->retry = moment_after(clock_now(), RETRY_TIME);
 }
 
+static void judge_port(struct port *port)
+{
+    struct ports *ports = port->ports;
+
+    if (!port->watch)
+        return;
+    loop_watch_pause(port->watch);
+    if (!ports->is_paused && !loop_watch_go_on(port->watch)) {
+        log_error("the listener %s cannot be watched now: %s", port->name, strerror(errno));
+        try_again_later(ports);
+    }
+}
+
+/* Those after the one that accepted last come first: where places come free one at a time, each
+ * listener gets its share of them. */
 static void judge(struct ports *ports)
 {
     struct port *port;
 
     TAILQ_FOREACH(port, &ports->list, link) {
-        if (!port->watch)
-            continue;
-        loop_watch_pause(port->watch);
-        if (!must_pause(ports) && !loop_watch_go_on(port->watch))
-            log_error("the listener %s cannot be watched: %s", port->name, strerror(errno));
+        if (port->number > ports->last)
+            judge_port(port);
     }
-}
-
-static bool is_shortage(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
-static void be_short(struct ports *ports)
-{
-    struct moment now = clock_now();
-
-    ports->is_short = true;
-    ports->retry = moment_after(now, RETRY_TIME);
-    broker_alarm(ports->broker, ALARM_DESCRIPTORS, true,
-                 "the system gives no more descriptors: nobody is accepted until it does", now);
-    judge(ports);
+    TAILQ_FOREACH(port, &ports->list, link) {
+        if (port->number <= ports->last)
+            judge_port(port);
+    }
 }
 
 static void accept_peers(void *context)
@@ -185,15 +185,19 @@ static void accept_peers(void *context)
     struct port *port = context;
     struct ports *ports = port->ports;
 
-    for (int i = 0; i < ACCEPTS_PER_TURN && !must_pause(ports); i++) {
+    for (int i = 0; i < ACCEPTS_PER_TURN && !ports->is_paused; i++) {
         int fd = accept4(port->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (fd >= 0)
+        if (fd >= 0) {
+            ports->last = port->number;
             peer_open(ports->peers, fd, port->number);
-        else if (is_shortage(errno))
-            be_short(ports);
-        else if (errno != EINTR && errno != ECONNABORTED)
+        } else if (errno == EAGAIN) {
             return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            /* Whatever it is: who waits there stays readable, and would be tried without end. */
+            broker_descriptors_ran_out(ports->broker, clock_now());
+            ports->peers->settle(ports->peers->context);
+        }
     }
 }
 
@@ -218,14 +222,22 @@ struct moment ports_retry(const struct ports *ports)
     return ports->retry;
 }
 
+static int start_port(struct port *port, char **ret_why);
+
 void ports_try_again(struct ports *ports, struct moment now)
 {
+    struct port *port;
+
     if (!moment_is_due(ports->retry, now))
         return;
     ports->retry = MOMENT_NEVER;
-    ports->is_short = false;
-    if (!ports->is_paused)
-        broker_alarm(ports->broker, ALARM_DESCRIPTORS, false, NULL, now);
+    TAILQ_FOREACH(port, &ports->list, link) {
+        char *why = NULL;
+
+        if (!port->watch && port->change == PORT_STAYS && start_port(port, &why) != 0)
+            try_again_later(ports);
+        free(why);
+    }
     judge(ports);
 }
 
@@ -282,10 +294,12 @@ static int start_port(struct port *port, char **ret_why)
     port->number = ports->n_numbers;
     port->watch = loop_watch_new(ports->loop, port->socket.fd, accept_peers, port);
     if (!port->watch || broker_listener_add(ports->broker, port->number, port->name, port->path,
-                                            port->socket.device, port->socket.inode) != 0)
+                                            port->socket.device, port->socket.inode) != 0) {
+        port->watch = loop_watch_free(port->watch);
         return explain(-ENOMEM, ret_why, "memory ran out for the listener %s", port->name);
+    }
     ports->n_numbers++;
-    if (must_pause(ports))
+    if (ports->is_paused)
         loop_watch_pause(port->watch);
     log_info("listening on %s as %s%s", port->path, port->name,
              port->was_passed_in ? ", passed in" : "");
@@ -434,9 +448,10 @@ void ports_commit(struct ports *ports)
             log_info("not listening on %s any more", port->path);
             close_port(port);
         } else if (port->change == PORT_COMES && start_port(port, &why) != 0) {
-            log_error("%s", why ? why : "memory ran out");
+            /* It is open, so whoever comes waits in its queue until it can be watched. */
+            log_error("%s; it is tried again", why ? why : "memory ran out");
             free(why);
-            close_port(port);
+            try_again_later(ports);
         }
     }
 }

@@ -50,7 +50,7 @@ void ports_accept(struct ports *ports);
 /* Nobody is accepted while this is so. */
 void ports_pause(struct ports *ports, bool is_paused);
 
-/* When to call ports_try_again: the system had no descriptor to give. MOMENT_NEVER: not at all. */
+/* When to call ports_try_again: a listener could not be watched. MOMENT_NEVER: not at all. */
 struct moment ports_retry(const struct ports *ports);
 void ports_try_again(struct ports *ports, struct moment now);
 

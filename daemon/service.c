@@ -85,39 +85,49 @@ void service_sockets_deinit(struct service_sockets *sockets)
     *sockets = (struct service_sockets){0};
 }
 
+/* An error that says to try again, not that nobody is there. */
+static bool passes(int error)
+{
+    return error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM ||
+           error == EMFILE || error == ENFILE;
+}
+
 /*
  * sd_notify() waits when the manager's queue is full, and with it every runtime
- * that we hold would wait. So the datagram is our own, and never waits.
+ * that we hold would wait. So the datagram is our own, and never waits. False
+ * when it has to be sent again later.
  */
-static void tell(const char *text)
+static bool tell(const char *text)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = path ? strlen(path) : 0;
     ssize_t sent;
+    bool is_told;
     int fd;
 
     if (length == 0 || length >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
-        return;
+        return true;
     memcpy(address.sun_path, path, length);
     if (path[0] == '@')
         address.sun_path[0] = '\0';
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return;
+        return !passes(errno);
     sent = sendto(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
                   (const struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
-    (void)sent;
+    is_told = sent >= 0 || !passes(errno);
     close(fd);
+    return is_told;
 }
 
-void service_tell_ready(const char *status)
+bool service_tell_ready(const char *status)
 {
     char text[512];
 
     snprintf(text, sizeof text, "READY=1\nSTATUS=%s", status);
-    tell(text);
+    return tell(text);
 }
 
 void service_tell_reloading(struct moment now)
@@ -125,10 +135,10 @@ void service_tell_reloading(struct moment now)
     char text[128];
 
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now.us);
-    tell(text);
+    (void)tell(text);
 }
 
 void service_tell_stopping(void)
 {
-    tell("STOPPING=1");
+    (void)tell("STOPPING=1");
 }

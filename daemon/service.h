@@ -33,7 +33,7 @@ int service_take_socket(struct service_sockets *sockets, const char *name);
 void service_sockets_deinit(struct service_sockets *sockets);
 
 /* The states of the manager's protocol; `status` is one line for people. They never block: what
- * cannot be sent at once is lost. */
-void service_tell_ready(const char *status);
+ * cannot be sent at once is lost. False: readiness has to be told again later. */
+bool service_tell_ready(const char *status) MUST_CHECK;
 void service_tell_reloading(struct moment now);
 void service_tell_stopping(void);

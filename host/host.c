@@ -74,5 +74,6 @@ void host_init(struct policy_host *ret_host)
         .group_number = group_number,
         .link_target = link_target,
         .has_peer_pidfd = has_peer_pidfd(),
+        .sockets = "/run/diagport",
     };
 }

@@ -2,7 +2,7 @@
 
 /*
  * The entry points of the core, and what all its rooms share: serial numbers,
- * questions, record slots, notices, alarms, limits of descriptors.
+ * questions, record slots, notices, alarms.
  */
 
 #include "lib/broker.h"
@@ -48,6 +48,11 @@ struct broker *broker_new(const struct broker_options *options)
     deadline_queue_init(&broker->deadlines);
     TAILQ_INIT(&broker->connections);
     TAILQ_INIT(&broker->silent);
+    TAILQ_INIT(&broker->nameless);
+    TAILQ_INIT(&broker->held);
+    deadline_init(&broker->room, DEADLINE_ROOM);
+    TAILQ_INIT(&broker->waiting);
+    broker->n_given = SIZE_MAX;
     RB_INIT(&broker->users);
     RB_INIT(&broker->processes);
     RB_INIT(&broker->processes_by_id);
@@ -221,28 +226,8 @@ void broker_out_of_memory(struct broker *broker, struct moment now)
                  "memory ran out; what was under way was given up or is tried again", now);
 }
 
-bool broker_is_full(const struct broker *broker)
-{
-    return broker->n_connections + broker->n_held >= broker->usable_descriptors;
-}
-
-void broker_judge_descriptors(struct broker *broker, struct moment now)
-{
-    bool must_pause = broker_is_full(broker);
-
-    if (must_pause == broker->is_paused)
-        return;
-    broker->is_paused = must_pause;
-    broker_alarm(broker, ALARM_DESCRIPTORS, must_pause,
-                 "descriptors have run short: nobody is accepted until a connection ends", now);
-}
-
-bool broker_is_paused(const struct broker *broker)
-{
-    return broker->is_paused;
-}
-
 /* Questions. */
+
 static bool copy_files(struct action *action, const char *const *files, size_t n_files)
 {
     if (n_files == 0)

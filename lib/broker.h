@@ -128,6 +128,10 @@ void broker_deadlines(struct broker *broker, struct moment now);
 /* The next action, which the caller frees with action_free; NULL when there is none. */
 struct action *broker_take_action(struct broker *broker);
 
+/* The system gave no descriptor, although there should be one: there is room for no more until it
+ * is tried again, which a deadline tells. */
+void broker_descriptors_ran_out(struct broker *broker, struct moment now);
+
 /* True while nobody may be accepted on any listener: to be looked at whenever all actions were
  * taken. It is no action, so that it comes about without memory, too. */
 bool broker_is_paused(const struct broker *broker);

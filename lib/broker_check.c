@@ -74,7 +74,7 @@ static void check_deadlines_of(const struct runtime *runtime)
 static void check_runtimes(const struct broker *broker)
 {
     const struct runtime *runtime;
-    size_t n_by_state[RUNTIME_STATES] = {0}, n_pending = 0;
+    size_t n_by_state[RUNTIME_STATES] = {0}, n_pending = 0, n_waiting = 0;
     uint64_t serial = 0;
 
     TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
@@ -82,6 +82,8 @@ static void check_runtimes(const struct broker *broker)
         MUST(broker_runtime_after(broker, serial) == runtime);
         serial = runtime->serial;
         n_pending += runtime_is_pending(runtime);
+        n_waiting += runtime->is_waiting;
+        MUST(!runtime->is_waiting || runtime_is_pending(runtime));
         MUST(runtime->broker == broker && runtime->policy);
         MUST((runtime->process == NULL) == !moment_is_never(runtime->ended_at));
         MUST(runtime->state == RUNTIME_KILLED ||
@@ -95,7 +97,9 @@ static void check_runtimes(const struct broker *broker)
     MUST(!broker_runtime_after(broker, serial));
     for (size_t state = 0; state < RUNTIME_STATES; state++)
         MUST(n_by_state[state] == broker->n_by_state[state]);
-    MUST(n_pending == broker->counters.n_pending);
+    MUST(n_pending == broker->counters.n_pending && n_waiting == broker->n_waiting);
+    MUST(broker->is_short == !moment_is_never(broker->room.at));
+    MUST(!broker->is_paused || broker->is_short);
 }
 
 static void check_connections(const struct broker *broker)

@@ -9,6 +9,7 @@
  * broker_operate.c  what operators ask for
  * broker_check.c    what must hold between two events
  * broker_deadlines.c  what is acted on when its time has come
+ * broker_room.c  descriptors, and who goes when they run short
  * connection.c   bytes of one connection, up to its advertise and its replies
  * identify.c     from an advertise to a process and a runtime
  * process.c      processes and users, and what is charged to them
@@ -65,6 +66,7 @@ enum deadline_kind {
     DEADLINE_RUNTIME_NEXT,
     DEADLINE_RUNTIME_ALIVE,
     DEADLINE_USER,
+    DEADLINE_ROOM,
 };
 
 /* Keeps peers that we do not remember from being resumed in a tight circle. */
@@ -79,6 +81,7 @@ struct user {
     RB_ENTRY(user) link;
     uint32_t uid;
     size_t n_connections;
+    struct connection_list silent; /* oldest first */
     size_t n_silent;
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_processes;
@@ -93,6 +96,7 @@ struct user {
 struct process {
     RB_ENTRY(process) link; /* pid, start time */
     RB_ENTRY(process) by_id;
+    TAILQ_ENTRY(process) in_held; /* while the shell has a handle */
     uint64_t id;
     int32_t pid;
     uint64_t start_time;
@@ -136,6 +140,8 @@ struct connection {
     struct broker *broker;
     TAILQ_ENTRY(connection) in_all;
     TAILQ_ENTRY(connection) in_silent;
+    TAILQ_ENTRY(connection) in_silent_of_user;
+    TAILQ_ENTRY(connection) in_nameless; /* NAMELESS, LEAVING */
     TAILQ_ENTRY(connection) in_runtime;
     uint64_t serial;
     void *handle;
@@ -151,8 +157,10 @@ struct connection {
     struct question *question; /* about its process */
     bool has_read_others;      /* IDENTIFYING: what older connections of its process say was read */
     bool has_read_itself;      /* IDENTIFYING: and what it says after its advertise */
-    bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent */
+    bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent, */
+    struct moment resumed_at;  /* then */
     bool is_unknown;           /* NAMELESS, LEAVING: nothing else says that it was */
+    bool was_let_go;           /* for somebody else's sake: it will come back */
     size_t n_noise;            /* bytes that were read and mean nothing */
     struct runtime *runtime;
     enum command_id command; /* BUSY: what was sent */
@@ -196,6 +204,8 @@ struct memory {
     struct record record;
 };
 
+TAILQ_HEAD(runtime_list, runtime);
+
 struct broker {
     struct policy *policy;
     enum broker_trust trust;
@@ -214,10 +224,22 @@ struct broker {
     uint64_t n_serials;
 
     struct connection_list connections;
-    struct connection_list silent; /* oldest first */
+    struct connection_list silent;   /* oldest first */
+    struct connection_list nameless; /* likewise */
     size_t n_connections;
     size_t n_silent;
-    size_t n_held;       /* handles of processes, which are descriptors too */
+    TAILQ_HEAD(, process) held;
+    size_t n_held;               /* handles of processes, which are descriptors too */
+    struct runtime_list waiting; /* they are not resumed, and have no connection */
+    size_t n_waiting;
+    size_t n_given; /* connections and handles when the system had no descriptor left */
+    bool is_short;  /* of descriptors */
+    struct deadline room;
+    bool is_in_round;
+    uint64_t round;
+    unsigned n_elsewhere; /* came back in it, and nobody by the listener of who is missed */
+    struct span round_wait;
+    struct moment next_round;
     size_t n_unanswered; /* connections with a message in flight, or answered and not yet ended */
 
     RB_HEAD(user_tree, user) users;
@@ -229,7 +251,7 @@ struct broker {
     RB_HEAD(serial_tree, runtime) serials;
     SLIST_HEAD(, listener) listeners;
 
-    TAILQ_HEAD(runtime_list, runtime) runtimes;
+    struct runtime_list runtimes;
     struct runtime_list by_state[RUNTIME_STATES];
     size_t n_by_state[RUNTIME_STATES];
 
@@ -262,10 +284,6 @@ void broker_notice(struct broker *broker, const struct notice *content, const ch
 void broker_peer_error(struct broker *broker, enum notice_peer_error error,
                        const struct broker_peer *peer, const struct runtime *runtime,
                        const char *why, struct moment now);
-/* No descriptor is left for one more connection. */
-bool broker_is_full(const struct broker *broker);
-/* Pauses or unpauses the listeners as the number of connections demands. */
-void broker_judge_descriptors(struct broker *broker, struct moment now);
 /* Has a connection read before anything else happens; false when memory is out. */
 bool broker_read(struct broker *broker, const struct connection *connection) MUST_CHECK;
 /* It is being closed: it must not be read any more. */
@@ -288,6 +306,21 @@ struct question *broker_forget_question(struct broker *broker, struct question *
 uint32_t broker_take_slot(struct broker *broker);
 /* Writes a record into a slot, RECORD_NONE frees it. False when memory is out. */
 bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+
+/* broker_room.c */
+
+/* A connection has come by that listener: makes room for one more, if that can be done. */
+void room_make(struct broker *broker, uint32_t listener, struct moment now);
+/* One has gone: whether the listeners have to be paused, or need not be any more. */
+void room_judge(struct broker *broker, struct moment now);
+void room_deadline(struct broker *broker, struct moment now);
+/* Has those read that may go then. */
+void room_read_due(struct broker *broker, struct moment now);
+/* One more waits without a connection. */
+void room_wanted(struct broker *broker);
+/* A runtime has a connection again. */
+void room_came_back(struct runtime *runtime, const struct connection *connection,
+                    struct moment now);
 
 /* broker_operate.c */
 
@@ -322,6 +355,8 @@ struct process *process_by_id(struct broker *broker, uint64_t id);
 /* Asks the shell to keep, or to give back, the handle of the process for one runtime. */
 void process_hold(struct broker *broker, struct process *process);
 void process_release(struct broker *broker, struct process *process);
+/* Gives back one that is not needed for a kill; false when there is none. */
+bool process_give_up_handle(struct broker *broker, struct moment now);
 /* The shell has none any more. */
 void process_lose_handle(struct broker *broker, struct process *process);
 bool process_knows_cookie(const struct process *process, const struct guid *cookie);
@@ -337,6 +372,9 @@ struct moment pace_next(struct pace *pace, struct moment now);
 
 void connection_set_state(struct connection *connection, enum connection_state state,
                           struct moment deadline);
+/* Over a limit of silent ones, or of descriptors, one of them goes: the oldest one of the user who
+ * came last, or of all if he has no other. */
+void connection_evict_silent(struct broker *broker, const char *why, struct moment now);
 /* Takes it out of everything and has it closed. */
 void connection_close(struct connection *connection, struct moment now);
 /* Sends a message, which it takes, as the one in flight; false when memory is out. */
@@ -383,6 +421,8 @@ void runtime_release_process(struct runtime *runtime, struct moment now);
 /* Without a connection and without a handle nobody tells us when the process ends: then it is
  * looked at, less and less often. */
 void runtime_watch_alive(struct runtime *runtime, struct moment now);
+/* Whether it needs a connection and has none, after anything of that changed. */
+void runtime_judge_waiting(struct runtime *runtime);
 /* Marks it in the record file; false when it cannot be marked now. */
 bool runtime_mark(struct runtime *runtime, enum record_phase phase) MUST_CHECK;
 void runtime_attach(struct runtime *runtime, struct connection *connection, struct moment now);

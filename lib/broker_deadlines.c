@@ -44,6 +44,9 @@ static void prepare(struct deadline_queue *queue, struct deadline *deadline, str
     case DEADLINE_RUNTIME_NEXT:
         read_runtime(container_of(deadline, struct runtime, next), now);
         break;
+    case DEADLINE_ROOM:
+        room_read_due(container_of(deadline, struct broker, room), now);
+        break;
     case DEADLINE_RUNTIME_ALIVE:
     case DEADLINE_USER:
         /* There is no connection to read. */
@@ -83,6 +86,9 @@ static void act(struct broker *broker, struct deadline *deadline, struct moment 
         break;
     case DEADLINE_USER:
         user_deadline(broker, container_of(deadline, struct user, unknown_end));
+        break;
+    case DEADLINE_ROOM:
+        room_deadline(broker, now);
         break;
     }
 }

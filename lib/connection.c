@@ -20,6 +20,7 @@ static void leave_silent(struct connection *connection)
     struct broker *broker = connection->broker;
 
     TAILQ_REMOVE(&broker->silent, connection, in_silent);
+    TAILQ_REMOVE(&connection->user->silent, connection, in_silent_of_user);
     broker->n_silent--;
     broker->counters.n_silent--;
     connection->user->n_silent--;
@@ -30,9 +31,15 @@ static void join_silent(struct connection *connection)
     struct broker *broker = connection->broker;
 
     TAILQ_INSERT_TAIL(&broker->silent, connection, in_silent);
+    TAILQ_INSERT_TAIL(&connection->user->silent, connection, in_silent_of_user);
     broker->n_silent++;
     broker->counters.n_silent++;
     connection->user->n_silent++;
+}
+
+static bool is_nameless(enum connection_state state)
+{
+    return state == CONNECTION_NAMELESS || state == CONNECTION_LEAVING;
 }
 
 static bool is_unanswered(enum connection_state state)
@@ -47,19 +54,23 @@ void connection_set_state(struct connection *connection, enum connection_state s
 
     if (connection->state == CONNECTION_SILENT && state != CONNECTION_SILENT)
         leave_silent(connection);
+    if (is_nameless(connection->state) && !is_nameless(state))
+        TAILQ_REMOVE(&broker->nameless, connection, in_nameless);
+    else if (!is_nameless(connection->state) && is_nameless(state))
+        TAILQ_INSERT_TAIL(&broker->nameless, connection, in_nameless);
     broker->n_unanswered -= is_unanswered(connection->state);
     broker->n_unanswered += is_unanswered(state);
     connection->state = state;
     deadline_set(&broker->deadlines, &connection->deadline, deadline);
 }
 
-/* Over a limit of silent ones, or of descriptors: the oldest silent connection goes. */
-static void evict_silent(struct broker *broker, const char *why, struct moment now)
+void connection_evict_silent(struct broker *broker, const char *why, struct moment now)
 {
-    struct connection *oldest = TAILQ_FIRST(&broker->silent);
+    struct connection *last = TAILQ_LAST(&broker->silent, connection_list), *oldest;
 
-    if (!oldest)
+    if (!last)
         return;
+    oldest = TAILQ_FIRST(last->user->n_silent > 1 ? &last->user->silent : &broker->silent);
     broker_peer_error(broker, PEER_EVICTED, &oldest->peer, NULL, why, now);
     connection_close(oldest, now);
 }
@@ -108,10 +119,9 @@ int broker_connection_new(struct broker *broker, uint32_t listener, void *handle
     connection->user->n_connections++;
     join_silent(connection);
     if (broker->n_silent > broker->policy->limits.silent)
-        evict_silent(broker, "more connections without an advertise than limits.silent", now);
-    else if (broker_is_full(broker) && broker->n_silent > 1)
-        evict_silent(broker, "descriptors ran short", now);
-    broker_judge_descriptors(broker, now);
+        connection_evict_silent(broker, "more connections without an advertise than limits.silent",
+                                now);
+    room_make(broker, listener, now);
     *ret_connection = connection;
     return 0;
 }
@@ -136,9 +146,10 @@ void connection_close(struct connection *connection, struct moment now)
     struct broker *broker = connection->broker;
     struct runtime *runtime = connection->runtime;
     struct user *user = connection->user;
-    bool was_answered = connection->state == CONNECTION_ANSWERED;
+    bool was_answered = connection->state == CONNECTION_ANSWERED || connection->was_let_go;
 
     connection_set_state(connection, CONNECTION_LEAVING, MOMENT_NEVER);
+    TAILQ_REMOVE(&broker->nameless, connection, in_nameless);
     broker_forget_question(broker, connection->question);
     broker_forget_reads(broker, connection);
     TAILQ_REMOVE(&broker->connections, connection, in_all);
@@ -156,7 +167,7 @@ void connection_close(struct connection *connection, struct moment now)
     forget_reply(connection);
     free(connection);
     user_settle(broker, user);
-    broker_judge_descriptors(broker, now);
+    room_judge(broker, now);
 }
 
 void broker_connection_ended(struct connection *connection, struct moment now)
@@ -364,6 +375,7 @@ static void resume_nameless(struct connection *connection, struct moment now)
         next = moment_after(now, BROKER_MEMORY_RETRY);
     } else {
         connection->was_resumed = true;
+        connection->resumed_at = now;
         if (connection->is_unknown)
             identify_resumed_unknown(connection, now);
         if (connection->state == CONNECTION_LEAVING)

@@ -74,11 +74,13 @@ static bool take_character(struct bracket *bracket, unsigned char *ret_character
 {
     const char *at = bracket->at;
 
-    if (at[0] == '[' && (at[1] == '.' || at[1] == '=') && at[2] != '\0' && at[3] == at[1] &&
-        at[4] == ']') {
-        *ret_character = (unsigned char)at[2];
-        bracket->at += 5;
-        return true;
+    if (at[0] == '[' && (at[1] == '.' || at[1] == '=')) {
+        if (at[2] != '\0' && at[3] == at[1] && at[4] == ']') {
+            *ret_character = (unsigned char)at[2];
+            bracket->at += 5;
+            return true;
+        }
+        bracket->fault = GLOB_STRAY_ELEMENT;
     }
     if (at[0] == '\\' && at[1] != '\0')
         at++;
@@ -89,9 +91,20 @@ static bool take_character(struct bracket *bracket, unsigned char *ret_character
     return true;
 }
 
-/* A character or a range of them. */
+static bool is_equivalence(const char *at)
+{
+    return at[0] == '[' && at[1] == '=';
+}
+
+static bool is_class(const char *at)
+{
+    return at[0] == '[' && at[1] == ':';
+}
+
+/* A character or a range of them, at whose ends nothing can stand that means several. */
 static bool take_range(struct bracket *bracket)
 {
+    const char *start = bracket->at;
     unsigned char first, last;
 
     if (!take_character(bracket, &first))
@@ -99,6 +112,8 @@ static bool take_range(struct bracket *bracket)
     last = first;
     if (bracket->at[0] == '-' && bracket->at[1] != ']' && bracket->at[1] != '\0') {
         bracket->at++;
+        if (is_equivalence(start) || is_equivalence(bracket->at) || is_class(bracket->at))
+            bracket->fault = GLOB_STRAY_ELEMENT;
         if (!take_character(bracket, &last))
             return false;
     }

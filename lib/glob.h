@@ -21,6 +21,7 @@ enum glob_fault {
     GLOB_OPEN_BRACKET,   /* "[" without its "]" */
     GLOB_EMPTY_RANGE,    /* "[z-a]" */
     GLOB_UNKNOWN_CLASS,  /* "[[:foo:]]" */
+    GLOB_STRAY_ELEMENT,  /* "[[.ab.]]", "[a-[:alpha:]]" */
     GLOB_OPEN_BACKSLASH, /* nothing follows the last "\" */
 };
 

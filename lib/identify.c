@@ -216,9 +216,19 @@ void identify_resumed_unknown(const struct connection *connection, struct moment
         resume_uncounted(runtime, now);
 }
 
+/* In the middle of its plan a runtime comes back for the next step, maybe before the end of the
+ * connection before it was read. */
+static bool is_awaited(const struct connection *connection)
+{
+    const struct runtime *runtime = find_likely(connection);
+
+    return runtime && runtime->state < RUNTIME_RESUMING && runtime->n_connections <= 1;
+}
+
 static bool is_over_connection_limit(const struct connection *connection)
 {
-    return connection->user->n_connections > broker_connections_per_user(connection->broker);
+    return connection->user->n_connections > broker_connections_per_user(connection->broker) &&
+           !is_awaited(connection);
 }
 
 void identify_connection(struct connection *connection, struct moment now)

@@ -78,8 +78,10 @@ static bool is_cut_value(const struct attributes *attributes, const char *value)
     const struct attribute *environment = &attributes->list[ATTRIBUTE_ENVIRON];
     const char *last =
         environment->n_texts > 0 ? environment->texts[environment->n_texts - 1] : NULL;
+    /* There is none where the name itself was cut. */
+    const char *equals = last ? strchr(last, '=') : NULL;
 
-    return environment->is_cut && last && value == strchr(last, '=') + 1;
+    return environment->is_cut && equals && value == equals + 1;
 }
 
 static enum match_verdict evaluate_variable(const struct selector *selector,

@@ -62,8 +62,8 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(CONTROL_MODE, "mode", IN(CONTROL), FILE_MODE, PLAIN("0666", "0.1", "permissions of the socket file")),
     KEY(CONTROL_OWNER, "owner", IN(CONTROL), TEXT, PLAIN(NULL, "0.1", "owner of the socket file, a name or number")),
     KEY(CONTROL_GROUP, "group", IN(CONTROL), TEXT, PLAIN(NULL, "0.1", "group of the socket file, a name or number")),
-    KEY(READ, "read", IN(CONTROL), MAPPING, INNER(RIGHT, "0.1", "who may look, besides root")),
-    KEY(ADMIN, "admin", IN(CONTROL), MAPPING, INNER(RIGHT, "0.1", "who may change things, besides root; may look as well")),
+    KEY(READ, "read", IN(CONTROL), MAPPING, INNER(RIGHT, "0.1", "who may look, besides root and the user of the daemon")),
+    KEY(ADMIN, "admin", IN(CONTROL), MAPPING, INNER(RIGHT, "0.1", "who may change things, besides root and the user of the daemon; may look as well")),
     KEY(USERS, "users", IN(RIGHT), TEXTS, PLAIN(NULL, "0.1", "names or numbers of users")),
     KEY(GROUPS, "groups", IN(RIGHT), TEXTS, PLAIN(NULL, "0.1", "names or numbers of groups")),
 

@@ -87,14 +87,23 @@ static void reading_deinit(struct reading *reading)
 }
 
 /* The sections that are of use without the others. */
+static bool is_left_out(const struct reader_view *view, enum policy_key_id id)
+{
+    return !view->keys[id] && !view->is_misspelt[id];
+}
+
 static void read_sections(struct reader *reader, const struct reader_view *view)
 {
     const struct yaml_node *const *values = view->values;
 
     if (values[KEY_LISTEN])
         policy_read_listens(reader, values[KEY_LISTEN]);
+    else if (is_left_out(view, KEY_LISTEN))
+        policy_take_usual_listen(reader);
     if (values[KEY_CONTROL])
         policy_read_control(reader, values[KEY_CONTROL]);
+    else if (is_left_out(view, KEY_CONTROL))
+        policy_take_usual_control(reader);
     if (values[KEY_LIMITS])
         policy_read_limits(reader, values[KEY_LIMITS]);
 }
@@ -238,12 +247,16 @@ static void salvage(struct reader *reader, const struct yaml_node *root)
 
     if (!reader_view(reader, &view, SECTION_MAIN, NULL, root))
         return;
-    if (!salvage_section(reader, &view, KEY_LISTEN, policy_read_listens)) {
+    if (is_left_out(&view, KEY_LISTEN)) {
+        policy_take_usual_listen(reader);
+    } else if (!salvage_section(reader, &view, KEY_LISTEN, policy_read_listens)) {
         policy_listens_free(policy->listens, policy->n_listens);
         policy->listens = NULL;
         policy->n_listens = 0;
     }
-    if (!salvage_section(reader, &view, KEY_CONTROL, policy_read_control)) {
+    if (is_left_out(&view, KEY_CONTROL)) {
+        policy_take_usual_control(reader);
+    } else if (!salvage_section(reader, &view, KEY_CONTROL, policy_read_control)) {
         policy_control_deinit(&policy->control);
         policy->control = (struct policy_control){.path = NULL};
     }

@@ -55,8 +55,11 @@ struct policy_host {
     bool (*group_number)(void *context, const char *name, uint32_t *ret_number);
     /* Where a path leads when it is a link; false when it is not. The caller frees the target. */
     bool (*link_target)(void *context, const char *path, char **ret_target);
-    bool may_kill;       /* SIGKILL to processes of other users is possible */
-    bool has_peer_pidfd; /* SO_PEERPIDFD, kernel 6.5 */
+    /* The folder with the sockets of a policy that names none; NULL: then it has none. */
+    const char *sockets;
+    bool are_sockets_private; /* only their own user may use them */
+    bool may_kill;            /* SIGKILL to processes of other users is possible */
+    bool has_peer_pidfd;      /* SO_PEERPIDFD, kernel 6.5 */
 };
 
 /*

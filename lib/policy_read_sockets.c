@@ -6,6 +6,8 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/policy_parts.h"
@@ -16,6 +18,7 @@ enum {
     /* As systemd has it: a runtime may run as anybody, and who may do what with the control socket
      * is asked of the kernel for each request. */
     SOCKET_MODE = 0666,
+    PRIVATE_MODE = 0600,
     SOCKET_NAME_MAX = 64, /* bytes */
     OWNER_MAX = 255,
 };
@@ -154,6 +157,58 @@ void policy_read_listens(struct reader *reader, const struct yaml_node *node)
     for (const struct yaml_node *item = node->first; item; item = item->next)
         read_listen(reader, item, &policy->listens[policy->n_listens++]);
     check_listens(reader);
+}
+
+/* A socket that the policy does not name, in the host's usual place; NULL when there is none, or
+ * memory is out. */
+static char *usual_path(struct reader *reader, const char *name)
+{
+    const struct policy_place whole = {reader->file, 0, 0};
+    const char *folder = reader->host->sockets;
+    char path[SOCKET_PATH_MAX + 1];
+
+    if (!folder)
+        return NULL;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path) {
+        reader_error_at(reader, &whole,
+                        "the usual folder for sockets, %s, is too long for one: its path has at "
+                        "most %d bytes; write \"listen:\" and \"control:\"",
+                        reader_show(reader, folder), SOCKET_PATH_MAX);
+        return NULL;
+    }
+    return reader_copy(reader, path);
+}
+
+void policy_take_usual_listen(struct reader *reader)
+{
+    struct policy *policy = reader->policy;
+    char *path = usual_path(reader, "runtime.sock");
+
+    policy->listens = path ? reader_alloc(reader, 1, sizeof *policy->listens) : NULL;
+    if (!policy->listens) {
+        free(path);
+        return;
+    }
+    policy->n_listens = 1;
+    policy->listens[0] = (struct policy_listen){
+        .name = reader_copy(reader, "runtime"),
+        .path = path,
+        .has_mode = reader->host->are_sockets_private,
+        .mode = reader->host->are_sockets_private ? PRIVATE_MODE : SOCKET_MODE,
+        .place = {reader->file, 0, 0},
+    };
+}
+
+void policy_take_usual_control(struct reader *reader)
+{
+    struct policy_control *control = &reader->policy->control;
+
+    control->path = usual_path(reader, "control.sock");
+    if (!control->path)
+        return;
+    control->has_mode = reader->host->are_sockets_private;
+    control->mode = control->has_mode ? PRIVATE_MODE : SOCKET_MODE;
+    control->place = (struct policy_place){reader->file, 0, 0};
 }
 
 /* The numbers for a list of names; those that nobody has are said and left out. */

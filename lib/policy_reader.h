@@ -183,6 +183,9 @@ void value_check(struct reader *reader, enum policy_key_id id, const struct yaml
  */
 
 void policy_read_listens(struct reader *reader, const struct yaml_node *node);
+/* The sockets that the host has for a policy that leaves them out. */
+void policy_take_usual_listen(struct reader *reader);
+void policy_take_usual_control(struct reader *reader);
 void policy_read_control(struct reader *reader, const struct yaml_node *node);
 void policy_read_limits(struct reader *reader, const struct yaml_node *node);
 void policy_read_defaults(struct reader *reader, const struct yaml_node *node);

@@ -421,6 +421,9 @@ static const char *glob_fault_advice(enum glob_fault fault)
     case GLOB_UNKNOWN_CLASS:
         return "has a class in [] that is none of alnum, alpha, blank, cntrl, digit, graph, lower, "
                "print, punct, space, upper and xdigit";
+    case GLOB_STRAY_ELEMENT:
+        return "has a \"[.\", \"[=\" or \"[:\" in [] that means nothing there; write the \"[\" as "
+               "the last one in []";
     case GLOB_OPEN_BACKSLASH:
         return "ends in a \"\\\"; write \"[\\]\" for the backslash itself";
     }

@@ -48,6 +48,7 @@ struct user *user_get(struct broker *broker, uint32_t uid)
     if (!user)
         return NULL;
     user->uid = uid;
+    TAILQ_INIT(&user->silent);
     user->pace.window = (struct moment){INT64_MIN / 2};
     deadline_init(&user->unknown_end, DEADLINE_USER);
     RB_INSERT(user_tree, &broker->users, user);
@@ -145,8 +146,41 @@ struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_t
 
 void process_lose_handle(struct broker *broker, struct process *process)
 {
-    broker->n_held -= process->is_held;
+    if (!process->is_held)
+        return;
+    TAILQ_REMOVE(&broker->held, process, in_held);
+    broker->n_held--;
     process->is_held = false;
+}
+
+static bool is_needed(const struct process *process)
+{
+    const struct runtime *runtime;
+
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        if (runtime->state == RUNTIME_KILLING || runtime->state == RUNTIME_KILLED)
+            return true;
+    }
+    return false;
+}
+
+bool process_give_up_handle(struct broker *broker, struct moment now)
+{
+    struct process *process = TAILQ_FIRST(&broker->held);
+    struct runtime *runtime;
+    struct action *action;
+
+    while (process && is_needed(process))
+        process = TAILQ_NEXT(process, in_held);
+    action = process ? action_add(&broker->actions, ACTION_RELEASE_PROCESS) : NULL;
+    if (!action)
+        return false;
+    action->process = process->id;
+    process_lose_handle(broker, process);
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        runtime_watch_alive(runtime, now);
+    }
+    return true;
 }
 
 void process_settle(struct broker *broker, struct process *process)
@@ -213,6 +247,7 @@ void process_hold(struct broker *broker, struct process *process)
         return;
     action->process = process->id;
     process->is_held = true;
+    TAILQ_INSERT_TAIL(&broker->held, process, in_held);
     broker->n_held++;
 }
 

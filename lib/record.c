@@ -123,16 +123,3 @@ bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE], struct record *re
     *ret_record = record;
     return true;
 }
-
-const char *record_phase_name(enum record_phase phase)
-{
-    switch (phase) {
-    case RECORD_NONE:
-        return "none";
-    case RECORD_BEGUN:
-        return "begun";
-    case RECORD_RESUMED:
-        return "resumed";
-    }
-    return "none";
-}

@@ -62,5 +62,3 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_S
 /* False when the slot is damaged. A slot of zeroes is free. */
 bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE],
                  struct record *ret_record) MUST_CHECK;
-
-const char *record_phase_name(enum record_phase phase);

@@ -102,6 +102,38 @@ void runtime_tell_step(struct runtime *runtime, const struct step *step, struct 
     broker_notice(broker, &notice, runtime->rule ? runtime->rule->name : NULL, step->name);
 }
 
+/* Nothing tells which of its ports a connection is, so that one that has come says nothing of the
+ * next; only its own list does. */
+static bool is_waiting(const struct runtime *runtime)
+{
+    size_t n_wanted = 1;
+
+    if (!runtime_is_pending(runtime) || runtime->state == RUNTIME_HELD ||
+        runtime->state == RUNTIME_KILLING)
+        return false;
+    if (runtime->state >= RUNTIME_RESUMING && runtime->n_suspending > 1 && !runtime->other_ports)
+        n_wanted = (size_t)runtime->n_suspending;
+    return runtime->n_connections < n_wanted;
+}
+
+void runtime_judge_waiting(struct runtime *runtime)
+{
+    struct broker *broker = runtime->broker;
+    bool is_now = is_waiting(runtime);
+
+    if (is_now == runtime->is_waiting)
+        return;
+    runtime->is_waiting = is_now;
+    if (is_now) {
+        TAILQ_INSERT_TAIL(&broker->waiting, runtime, in_waiting);
+        broker->n_waiting++;
+        room_wanted(broker);
+    } else {
+        TAILQ_REMOVE(&broker->waiting, runtime, in_waiting);
+        broker->n_waiting--;
+    }
+}
+
 void runtime_set_next(struct runtime *runtime, struct moment at)
 {
     deadline_set(&runtime->broker->deadlines, &runtime->next, at);
@@ -122,6 +154,7 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
         identify_register(runtime);
     }
     runtime_set_next(runtime, deadline);
+    runtime_judge_waiting(runtime);
     if (state >= RUNTIME_HELD)
         deadline_stop(&runtime->broker->ends, &runtime->end);
     if (old_state != runtime_state_name(state))
@@ -348,6 +381,8 @@ void runtime_attach(struct runtime *runtime, struct connection *connection, stru
     runtime->n_connections++;
     connection->runtime = runtime;
     connection_set_state(connection, CONNECTION_IDLE, MOMENT_NEVER);
+    runtime_judge_waiting(runtime);
+    room_came_back(runtime, connection, now);
     deadline_stop(&runtime->broker->deadlines, &runtime->alive);
     runtime->n_alive_looks = 0;
     runtime_advance(runtime, now);
@@ -399,6 +434,7 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
     bool was_busy = runtime->busy == connection;
     enum runtime_flight flight = runtime->flight;
 
+    runtime_judge_waiting(runtime);
     if (was_busy) {
         runtime->busy = NULL;
         runtime->flight = FLIGHT_NONE;
@@ -527,6 +563,7 @@ void runtime_deadline(struct runtime *runtime, enum deadline_kind kind, struct m
         return;
     case DEADLINE_CONNECTION:
     case DEADLINE_USER:
+    case DEADLINE_ROOM:
         return;
     }
 }

@@ -133,9 +133,12 @@ struct runtime {
     TAILQ_ENTRY(runtime) in_order;   /* all runtimes */
     TAILQ_ENTRY(runtime) in_state;   /* those of the same state */
     TAILQ_ENTRY(runtime) in_process; /* while it is not gone */
+    TAILQ_ENTRY(runtime) in_waiting;
     uint64_t serial;
     struct process *process; /* NULL when it is gone */
     bool holds_process;      /* it needs the handle of its process */
+    bool is_waiting;         /* it is not resumed, and has no connection */
+    uint64_t let_go_round;   /* the last one in which it was let go, see broker_room.c */
     int32_t pid;
     uint64_t start_time;
     uint32_t uid;

@@ -293,6 +293,7 @@ void decide_ports(struct runtime *runtime, const struct attributes *attributes)
     runtime->n_suspending = portspec.is_cut ? -1 : n_suspending;
     runtime->has_default_port_suspend = settings_suspends_default_port(attributes);
     take_other_ports(runtime, &portspec);
+    runtime_judge_waiting(runtime);
 }
 
 static void give_up_late(struct runtime *runtime, enum runtime_outcome outcome, const char *why,

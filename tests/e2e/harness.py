@@ -28,7 +28,14 @@ from lines import TIMEOUT, Lines
 UNDER = os.environ.get("DIAGPORT_UNDER", "").split()
 
 #: What tests start, in the folder it was built in.
-PROGRAMS = ["diagportd", "diagportctl", "tests/fake/fake-runtime", "tests/fake/fake-fleet", "tests/fake/fake-abuse"]
+PROGRAMS = [
+    "diagportd",
+    "diagportctl",
+    "tests/fake/fake-runtime",
+    "tests/fake/fake-fleet",
+    "tests/fake/fake-abuse",
+    "tests/faults/faults.so",
+]
 
 
 def reachable(build):

@@ -171,11 +171,14 @@ def test_a_control_socket_that_was_passed_in(daemon, folder):
     passed.close()
 
 
-def test_without_a_control_socket(daemon):
-    text = POLICY.replace('control: { path: "{folder}/control.sock", mode: "0600" }\n', "")
-    client = client_of(daemon, text)
-    assert not os.path.exists(client.daemon.control)
-    client.daemon.wait("there is no control socket")
+def test_without_a_control_socket(daemon, fake):
+    """What is said of it cannot be used, what is said of the listener can."""
+    one = daemon(start=False)
+    one.policy_text(fill(one, POLICY).replace(one.control, "control.sock"))
+    one.start(policy_is_good=False)
+    one.wait("there is no control socket")
+    assert not os.path.exists(one.control)
+    assert fake(one.socket).commands() == ["resume"]
 
 
 def test_a_second_daemon_does_not_take_the_socket(client, daemon, folder):

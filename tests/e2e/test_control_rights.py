@@ -148,15 +148,16 @@ def test_mode_and_group_of_the_socket_change_with_a_reload(client):
 NO_RIGHTS = POLICY.replace("read:", "# read:").replace("admin:", "# admin:")
 
 
-def test_own_user_is_master_of_a_user_instance(daemon, folder):
-    arguments = ["--user", "--config", str(folder / "diagport.yaml"), "--state", str(folder / "state")]
+@pytest.mark.parametrize("options", [[], ["--user"]], ids=["without root", "user"])
+def test_the_user_of_the_daemon_is_its_master(daemon, folder, options):
+    arguments = [*options, "--config", str(folder / "diagport.yaml"), "--state", str(folder / "state")]
     one = daemon(start=False, user=USER_OTHER, arguments=arguments)
     one.policy_text(fill(one, NO_RIGHTS))
     os.chown(one.config, USER_OTHER, USER_OTHER)
     one.start()
     client = Client(one)
     owner, stranger = Identity(client, USER_OTHER, GROUP_OWN), Identity(client, USER_NOBODY, GROUP_OWN)
-    assert owner.ask("GET", "/v1/status").json["user_instance"]
+    assert owner.ask("GET", "/v1/status").json["user_instance"] == (options == ["--user"])
     assert owner.ask("POST", "/v1/policy/reload").json["ok"]
     assert stranger.ask("GET", "/v1/status").status == 403
     assert client.get("/v1/status").status == 200

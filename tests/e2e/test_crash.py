@@ -104,7 +104,8 @@ def test_at_any_point_of_a_plan(daemon, fake, folder, point, is_answered):
     after = ["resume"] if was_begun else [paths.get(command, command) for command in POINTS["resume@1"]]
     commands = runtime.commands()
     if point == "resume@1":
-        # Its last answer may start it before the next daemon is met.
+        # Its last answer may start it before the next daemon is met, which it has to be before it ends.
+        one.receipt(runtime.pid, "running")
         commands += runtime.finish()
         after = commands[len(before) :]
         assert set(after) <= {"resume"}

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import pathlib
 import shutil
 import socket
 import stat
@@ -13,6 +14,8 @@ from runtimes import FAKE
 
 A = [rule(env={"A": "1"})]
 WHOLE = ["kind", "info3", "env A=1", "resume"]
+
+SAMPLES = pathlib.Path(__file__).parents[2] / "conf"
 
 
 def fails(one, message):
@@ -228,6 +231,39 @@ def test_an_instance_of_ones_own(fake, folder, has_runtime_dir):
         finally:
             one.stop()
         assert not os.path.exists(f"{place}/runtime.sock")
+
+
+# Whatever becomes of the policy: an instance of one's own never listens where everybody looks for the system's.
+@needs_root
+@pytest.mark.parametrize("text", ["version: 1\n", "version: 1\nlisten: [ {\n", None], ids=["empty", "broken", "missing"])
+def test_an_instance_of_ones_own_with_a_policy(fake, folder, text):
+    with somebody() as (uid, place):
+        config = folder / "own.yaml"
+        if text is not None:
+            config.write_text(text)
+            os.chown(config, uid, uid)
+        arguments = ["--user", "--config", str(config)]
+        one = Daemon(folder, start=False, arguments=arguments, user=uid, environment={"XDG_RUNTIME_DIR": ""})
+        one.start(policy_is_good=text == "version: 1\n")
+        try:
+            assert stat.S_IMODE(os.stat(f"{place}/runtime.sock").st_mode) == 0o600
+            assert os.path.exists(f"{place}/control.sock")
+            own = {"program": folder.program(FAKE), "user": uid, "group": uid, "extra_groups": []}
+            assert fake(f"{place}/runtime.sock", **own).commands() == ["resume"]
+        finally:
+            one.stop()
+
+
+@needs_namespaces
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_samples_listen(daemon, fake, sample):
+    one = daemon(start=False, prefix=PRIVATE_RUN)
+    one.policy_text(sample.read_text())
+    one.start()
+    root = f"/proc/{one.process.pid}/root/run/diagport"
+    runtime = fake(f"{root}/runtime.sock")
+    one.wait(rf"running .*pid={runtime.pid} ")
+    assert os.path.exists(f"{root}/control.sock")
 
 
 @needs_root

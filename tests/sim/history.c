@@ -135,7 +135,7 @@ static enum world_fault misbehave(struct world_runtime *runtime,
 {
     static const enum world_fault faults[] = {
         WORLD_REFUSES, WORLD_REFUSES, WORLD_READS_ONLY, WORLD_ANSWERS_HALF, WORLD_ANSWERS_GARBAGE,
-        WORLD_CLOSES,  WORLD_CLOSES,  WORLD_DIES,       WORLD_DIES_AFTER,
+        WORLD_CLOSES,  WORLD_DROPS,   WORLD_DROPS,      WORLD_DIES,         WORLD_DIES_AFTER,
     };
     static const uint32_t codes[] = {HRESULT_FAIL, HRESULT_INVALID_ARGUMENT,
                                      HRESULT_UNKNOWN_COMMAND, HRESULT_NOT_SUPPORTED, 0};
@@ -151,8 +151,8 @@ static enum world_fault misbehave(struct world_runtime *runtime,
     if (command->id == COMMAND_ASK_KIND)
         *ret_hresult = HRESULT_FAIL;
     /* Real runtimes answer Resume, or are gone. */
-    if (command->id == COMMAND_RESUME && fault != WORLD_CLOSES && fault != WORLD_DIES &&
-        fault != WORLD_DIES_AFTER)
+    if (command->id == COMMAND_RESUME && fault != WORLD_CLOSES && fault != WORLD_DROPS &&
+        fault != WORLD_DIES && fault != WORLD_DIES_AFTER)
         return WORLD_ANSWERS;
     return fault;
 }
@@ -723,6 +723,20 @@ struct history *history_new(uint32_t salt)
     return history;
 }
 
+/* Whoever could not be identified may be somebody else the next time; and who dies leaves his
+ * cookie to whoever took it. */
+static void note_changes(struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        struct actor *actor = &history->actors[i];
+        const struct runtime *seen = promises_find(history, actor);
+
+        actor->is_forgotten |= seen && seen->process && !seen->process->is_identified;
+        if (actor->is_namesake && actor->runtime->process->is_dead)
+            let_liars_go(history);
+    }
+}
+
 void history_happen(struct history *history, const struct happening *happening)
 {
     struct dice dice = dice_new(happening->salt);
@@ -740,6 +754,7 @@ void history_happen(struct history *history, const struct happening *happening)
     /* Without memory nothing could be read. */
     if (moment_is_before(history->world->now, history->shortage))
         history->world->n_unread = 0;
+    note_changes(history);
     promises_check(history);
 }
 
@@ -775,6 +790,7 @@ void history_live_on(struct history *history, struct span length)
             world->now = next;
         world_wake(world);
         history->is_current = true;
+        note_changes(history);
         promises_check(history);
     }
     world->now = end;

@@ -93,6 +93,10 @@ static void check_commands(const struct history *history, const struct actor *ac
         /* Who is over a limit gets Resume before it is known who he is. */
         if (was_resumed && !is_resume && !actor->is_forgotten && !history->has_limits)
             promises_broken(history, actor, "Resume comes last (P2)");
+        /* Over a limit a port may be resumed earlier than others, but nobody runs before his plan.
+         */
+        if (command->came_late && !is_resume && !actor->is_forgotten)
+            promises_broken(history, actor, "who runs is told nothing more (P2)");
         was_resumed |= is_resume;
         n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
         n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;

@@ -370,7 +370,7 @@ static void give_answer(struct world *world, struct world_question *question)
     free_question(question);
 }
 
-void world_settle(struct world *world)
+static void settle_all_but_queues(struct world *world)
 {
     struct world_question *question;
     struct action *action;
@@ -394,8 +394,25 @@ void world_settle(struct world *world)
         world->n_notices++;
         notice_free(notice);
     }
-    for (uint32_t i = 0; !world->is_network_slow && i < WORLD_LISTENERS; i++)
-        world_accept(world, i);
+}
+
+/* Of one listener after the other, as the shell does. */
+static bool accept_next(struct world *world)
+{
+    uint32_t last = world->last_listener;
+
+    for (uint32_t i = 1; i <= WORLD_LISTENERS; i++) {
+        if (world_accept(world, (last + i) % WORLD_LISTENERS))
+            return true;
+    }
+    return false;
+}
+
+void world_settle(struct world *world)
+{
+    settle_all_but_queues(world);
+    if (!world->is_network_slow)
+        accept_next(world);
 }
 
 bool world_answer_one(struct world *world, size_t nth)
@@ -454,6 +471,7 @@ static void accept_connection(struct world_connection *connection)
     int error;
 
     connection->is_accepted = true;
+    world->last_listener = connection->listener;
     world->n_waiting--;
     before_call(world);
     error = broker_connection_new(world->broker, connection->listener, connection, &peer,
@@ -463,6 +481,10 @@ static void accept_connection(struct world_connection *connection)
         world_fail("a connection was not taken");
     if (error != 0)
         connection->is_closed = true;
+    settle_all_but_queues(world);
+    /* As the shell does: who has sent its advertise by now is not silent. */
+    if (!connection->is_closed)
+        report(connection, SIZE_MAX);
     world_settle(world);
     /* What it sent while it waited. */
     while (!world->is_network_slow && world_deliver(connection, SIZE_MAX))
@@ -542,10 +564,8 @@ void world_deliver_all(struct world *world)
     pass_over_closed(world);
     while (is_busy) {
         is_busy = false;
-        for (uint32_t listener = 0; listener < WORLD_LISTENERS; listener++) {
-            while (world_accept(world, listener))
-                is_busy = true;
-        }
+        while (accept_next(world))
+            is_busy = true;
         for (size_t i = 0; i < world->n_open; i++) {
             while (world_deliver(world->open[i], SIZE_MAX))
                 is_busy = true;

@@ -92,6 +92,7 @@ struct world_command {
     bool is_unset;
     bool was_refused; /* the answer was an error */
     bool was_answered;
+    bool came_late;  /* every port had been resumed */
     unsigned n_more; /* Resumes that followed at once and were the same */
     struct moment at;
 };
@@ -109,6 +110,7 @@ enum world_fault {
     WORLD_ANSWERS_HALF,
     WORLD_ANSWERS_GARBAGE,
     WORLD_CLOSES,     /* without an answer, and comes back */
+    WORLD_DROPS,      /* the same, and did not do it */
     WORLD_DIES,       /* before the answer */
     WORLD_DIES_AFTER, /* it */
 };
@@ -163,6 +165,7 @@ struct world {
     struct world_runtime *runtimes[WORLD_PROCESSES_MAX];
     size_t n_runtimes;
     size_t usable_descriptors;
+    uint32_t last_listener; /* of which a connection was accepted */
     bool is_paused;
     bool is_judging; /* deadlines are acted on */
     size_t n_unread; /* connections that were closed then, and had something to be read */

@@ -173,14 +173,19 @@ void world_start(struct world_runtime *runtime)
         world_connect_port(runtime, i);
 }
 
+static bool runs(const struct world_runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->n_ports; i++) {
+        if (runtime->suspends[i] && !runtime->is_resumed[i])
+            return false;
+    }
+    return !runtime->has_foreign_port;
+}
+
 static void resume_port(struct world_runtime *runtime, size_t port)
 {
     runtime->is_resumed[port] = true;
-    for (size_t i = 0; i < runtime->n_ports; i++) {
-        if (runtime->suspends[i] && !runtime->is_resumed[i])
-            return;
-    }
-    if (!runtime->has_foreign_port)
+    if (runs(runtime))
         runtime->process->picture = WORLD_RUNNING;
 }
 
@@ -335,7 +340,8 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
     if (runtime->fault)
         fault = runtime->fault(runtime, command, &hresult);
     recorded = record_command(runtime, command);
-    if (fault != WORLD_REFUSES)
+    recorded->came_late = runs(runtime);
+    if (fault != WORLD_REFUSES && fault != WORLD_DROPS)
         act(runtime, command);
     if (command->id == COMMAND_RESUME && fault == WORLD_ANSWERS)
         resume_port(runtime, port);
@@ -358,6 +364,7 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
         world_send(connection, garbage, sizeof garbage - 1);
         break;
     case WORLD_CLOSES:
+    case WORLD_DROPS:
         break;
     case WORLD_DIES:
         world_kill(runtime->world, runtime->process);

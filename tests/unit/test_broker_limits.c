@@ -280,6 +280,25 @@ START_TEST(over_its_connections_a_user_is_resumed_and_let_go)
 }
 END_TEST
 
+/* Who comes back for the next step of its plan is over no limit, even where no handle says who it
+ * is. */
+START_TEST(in_the_middle_of_its_plan_nobody_is_over_the_limit)
+{
+    static const char planned[] = "kind, info3, env ONE=1, resume";
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 1 }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+
+    process->has_no_handle = true;
+    world_start(runtime);
+    ck_assert(world_serve_one(runtime));
+    world_connect(world, world_process(world, "/app", ENVIRON), 0);
+    world_serve(world);
+    ck_assert_int_eq(strncmp(world_story(runtime), planned, strlen(planned)), 0);
+    world_free(world);
+}
+END_TEST
+
 /* Who was resumed over the limit may run when it comes back, although its threads do not show it
  * yet. */
 START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
@@ -472,6 +491,34 @@ START_TEST(silence_pauses_no_listener)
 }
 END_TEST
 
+/* Who opens many of them displaces his own, and nobody else whose advertise is still on its way. */
+START_TEST(silence_of_one_user_costs_no_other)
+{
+    struct world *world = world_new(HEAD RULE "limits: { silent: 10 }\n");
+    struct world_process *rude = world_process(world, "/app", ENVIRON);
+    struct world_process *other = world_process(world, "/app", ENVIRON);
+    struct world_connection *slow;
+    struct guid cookie = world_cookie("bbbbbbbb");
+    struct world_command command;
+
+    other->uid = 2000;
+    slow = world_connect(world, other, 0);
+    for (size_t i = 0; i < 100; i++)
+        world_connect(world, rude, 0);
+    ck_assert(!slow->is_closed);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 10);
+    world_advertise(slow, &cookie, (uint64_t)other->pid);
+    ck_assert(world_take_command(slow, &command));
+    /* And where he has none, somebody else's oldest one goes. */
+    other->uid = 3000;
+    world_connect(world, rude, 0);
+    slow = world_connect(world, other, 0);
+    ck_assert(!slow->is_closed);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 10);
+    world_free(world);
+}
+END_TEST
+
 /* In the middle of its plan a runtime costs the handle of its process, and has to be let in again
  * for every step: as many as there are descriptors would all wait outside, for ever. */
 START_TEST(plans_leave_descriptors_to_go_on_with)
@@ -499,6 +546,164 @@ START_TEST(plans_leave_descriptors_to_go_on_with)
         ck_assert_msg(!world->is_paused, "after %zu", i);
     }
     ck_assert_uint_eq(n_planned, USABLE / 2);
+    world_free(world);
+}
+END_TEST
+
+/* Starts a runtime of its own process, which may have to wait in the queue. */
+static struct world_runtime *one_more(struct world *world, size_t n)
+{
+    struct world_runtime *runtime;
+    char text[16];
+
+    snprintf(text, sizeof text, "%08zx", 0x10000000 + n);
+    runtime = world_runtime(world, world_process(world, "/app", ENVIRON), text, first, 1);
+    world_start(runtime);
+    return runtime;
+}
+
+/* All descriptors are those of runtimes that run and stay, and others wait in the queue before the
+ * next connection of one whose plan was begun. It comes in without waiting for anybody's end. */
+START_TEST(those_who_run_make_room_for_who_is_missed)
+{
+    enum { USABLE = 12, N_QUEUED = 40 };
+    struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_runtime *planned;
+    size_t n = 0;
+
+    while (n < USABLE - 2) {
+        one_more(world, n++);
+        world_serve(world);
+    }
+    planned = one_more(world, n++);
+    for (size_t i = 0; i < N_QUEUED; i++)
+        one_more(world, n++);
+    ck_assert(world->is_paused);
+    world_serve(world);
+    world_pass(world, span_from_ms(900), true);
+    ck_assert_str_eq(world_story(planned), "kind, info3, env ONE=1, resume");
+    ck_assert(broker_counters(world->broker)->alarms[ALARM_DESCRIPTORS]);
+    ck_assert_uint_eq(broker_count(world->broker, RUNTIME_RUNNING),
+                      broker_counters(world->broker)->n_seen);
+    world_free(world);
+}
+END_TEST
+
+/* Who is missed and does not come costs the others a bounded number of connections. */
+START_TEST(who_is_missed_and_does_not_come_costs_little)
+{
+    enum { USABLE = 12, N_QUEUED = 5 };
+    struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_runtime *gone_quiet;
+    struct world_command command;
+    size_t n = 0, n_before;
+
+    while (n < USABLE - 2) {
+        one_more(world, n++);
+        world_serve(world);
+    }
+    gone_quiet = one_more(world, n++);
+    for (size_t i = 0; i < N_QUEUED; i++)
+        one_more(world, n++);
+    ck_assert(world_take_command(gone_quiet->connections[0], &command));
+    world_end(gone_quiet->connections[0]);
+    world_serve(world);
+    n_before = world->n_connections;
+    for (size_t i = 0; i < 100; i++)
+        world_pass(world, span_from_ms(100), true);
+    ck_assert_uint_gt(world->n_connections, n_before);
+    /* At most one round a second, after the first few, in which everybody comes back once. */
+    ck_assert_uint_le(world->n_connections - n_before, 14 * (USABLE + N_QUEUED));
+    world_free(world);
+}
+END_TEST
+
+static struct runtime *nth_of(struct world *world, size_t n)
+{
+    struct runtime *runtime;
+    char text[16];
+
+    snprintf(text, sizeof text, "%08zx", 0x10000000 + n);
+    ck_assert_int_eq(broker_find(world->broker, text, &runtime), BROKER_FOUND_ONE);
+    return runtime;
+}
+
+/* Who is held keeps a connection and the handle of his process; of these, only the first is needed.
+ */
+START_TEST(handles_make_room_for_who_is_missed)
+{
+    enum { USABLE = 8, HELD = USABLE / 2 };
+    struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
+                                         BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_runtime *missed = NULL;
+
+    for (size_t n = 0; n < HELD; n++) {
+        missed = one_more(world, n);
+        if (n + 1 == HELD)
+            break;
+        ck_assert_int_eq(broker_hold(nth_of(world, n), SPAN_FOREVER, world->now), BROKER_DONE);
+        world_settle(world);
+    }
+    /* The other places are those of processes that nobody can be asked about yet. */
+    for (size_t n = 0; !world->is_paused; n++) {
+        struct world_process *process = world_process(world, "/app", ENVIRON);
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x20000000 + n);
+        process->is_silent = true;
+        world_start(world_runtime(world, process, text, first, 1));
+    }
+    world_serve(world);
+    world_pass(world, span_from_s(1), true);
+    ck_assert_str_eq(world_story(missed), "kind, info3, env ONE=1, resume");
+    world_free(world);
+}
+END_TEST
+
+/* Connections over a limit wait for their end, and make room before that. */
+START_TEST(who_is_over_a_limit_pauses_no_listener)
+{
+    enum { USABLE = 20 };
+    struct world *world = world_new_with(HEAD RULE, BROKER_TRUSTS_RECORDS, USABLE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *other;
+
+    for (size_t i = 0; i < 3 * USABLE; i++) {
+        struct world_connection *connection = world_connect(world, process, 0);
+        struct guid cookie;
+        char text[16];
+
+        snprintf(text, sizeof text, "%08zx", 0x20000000 + i);
+        cookie = world_cookie(text);
+        world_advertise(connection, &cookie, (uint64_t)process->pid);
+    }
+    other = world_runtime(world, world_process(world, "/app", ENVIRON), "bbbbbbbb", first, 1);
+    other->process->uid = 2000;
+    world_start(other);
+    /* They stay as long as it takes to read their Resume, not for BROKER_LEAVING_TIME. */
+    world_pass(world, span_from_ms(1500), true);
+    ck_assert_str_eq(world_story(other), "kind, info3, env ONE=1, resume");
+    world_free(world);
+}
+END_TEST
+
+/* The system may have fewer descriptors than it promised. */
+START_TEST(the_system_gives_no_descriptor)
+{
+    struct world *world = world_new(HEAD RULE);
+    struct world_runtime *runtime = one_more(world, 0);
+
+    world_serve(world);
+    broker_descriptors_ran_out(world->broker, world->now);
+    world_settle(world);
+    ck_assert(world->is_paused);
+    ck_assert(broker_counters(world->broker)->alarms[ALARM_DESCRIPTORS]);
+    world_pass(world, span_from_ms(100), true);
+    ck_assert(!world->is_paused);
+    ck_assert(!broker_counters(world->broker)->alarms[ALARM_DESCRIPTORS]);
+    ck_assert(!runtime->connections[0]->is_closed);
     world_free(world);
 }
 END_TEST
@@ -595,17 +800,18 @@ START_TEST(a_smaller_history_is_forgotten_at_once)
 }
 END_TEST
 
-UNIT_TESTS(a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
-           who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
-           garbage_is_let_go_at_its_first_wrong_byte,
-           an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
-           silence_delays_nobody, a_process_with_many_cookies_is_resumed,
-           a_nameless_one_that_comes_back_is_paced,
-           over_its_connections_a_user_is_resumed_and_let_go,
-           who_may_have_been_resumed_over_the_limit_gets_no_plan,
-           many_that_were_resumed_over_the_limit,
-           over_its_runtimes_a_user_is_resumed_without_a_plan,
-           descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
-           silence_pauses_no_listener, plans_leave_descriptors_to_go_on_with,
-           noise_costs_the_connection_only, a_runtime_with_too_many_connections_keeps_its_ports,
-           a_smaller_history_is_forgotten_at_once);
+UNIT_TESTS(
+    a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
+    who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
+    garbage_is_let_go_at_its_first_wrong_byte, an_advertise_may_come_byte_by_byte_and_not_be_cut,
+    the_oldest_silent_one_makes_room, silence_delays_nobody, a_process_with_many_cookies_is_resumed,
+    a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
+    who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
+    in_the_middle_of_its_plan_nobody_is_over_the_limit,
+    over_its_runtimes_a_user_is_resumed_without_a_plan,
+    descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
+    those_who_run_make_room_for_who_is_missed, who_is_missed_and_does_not_come_costs_little,
+    handles_make_room_for_who_is_missed, who_is_over_a_limit_pauses_no_listener,
+    the_system_gives_no_descriptor, silence_pauses_no_listener, silence_of_one_user_costs_no_other,
+    plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
+    a_runtime_with_too_many_connections_keeps_its_ports, a_smaller_history_is_forgotten_at_once);

@@ -7,6 +7,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "daemon/config.h"
 #include "lib/names.h"
 #include "tests/unit/unit_folder.h"
+#include "tests/unit/unit_memory.h"
 
 static char folder[64], file[96];
 
@@ -275,7 +277,33 @@ START_TEST(numbers_have_names)
 }
 END_TEST
 
+static int load_once(void *context)
+{
+    struct config_loaded loaded;
+    int error = config_load(context, &loaded);
+
+    if (error == 0)
+        config_loaded_deinit(&loaded);
+    return error;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    struct config_options options = {.file = file};
+
+    set_up();
+    unit_folder_write("policy.d/10-b.yaml", RULE("b"), 0644);
+    unit_folder_write("policy.d/20-c.yml", RULE("c"), 0644);
+    ck_assert_uint_gt(unit_memory_exhaust(load_once, &options, -ENOMEM), 50);
+    unit_folder_write("policy.d/30-d.yaml", "rules: x\n", 0644);
+    unit_folder_write("policy.d/40-e.yaml", RULE("e"), 0666);
+    ck_assert_uint_gt(unit_memory_exhaust(load_once, &options, -ENOMEM), 50);
+    unit_folder_remove();
+}
+END_TEST
+
 UNIT_TESTS(drop_ins_come_in_the_order_of_their_names, a_socket_without_a_mode_is_for_everybody,
            a_near_miss_is_told, who_may_write_decides_who_is_trusted, what_is_no_file_is_refused,
            links_are_followed_inside_the_policy_folder_only, one_byte_too_many_is_told,
-           a_broken_policy_still_says_where_to_listen, a_user_needs_no_file, numbers_have_names);
+           a_broken_policy_still_says_where_to_listen, a_user_needs_no_file, numbers_have_names,
+           every_allocation_may_fail);

@@ -104,8 +104,8 @@ START_TEST(random_patterns_fit_what_fnmatch_says)
         char glob[12], text[10];
         bool fits;
 
-        fill(glob, sizeof glob, i % 2 ? "ab*?[]-!" : "ab*?\\[]-^:c");
-        fill(text, sizeof text, "ab-[]c\\");
+        fill(glob, sizeof glob, i % 2 ? "ab*?[]-!.=" : "ab*?\\[]-^:c");
+        fill(text, sizeof text, "ab-[]c\\.=");
         if (glob_check(glob) != GLOB_FINE)
             continue;
         fits = glob_match(glob, text);
@@ -153,6 +153,16 @@ START_TEST(faults_are_found)
         {"[[:alpha:]", GLOB_OPEN_BRACKET},
         {"[[:foo:]]", GLOB_UNKNOWN_CLASS},
         {"[[::]]", GLOB_UNKNOWN_CLASS},
+        {"[[.ab.]]", GLOB_STRAY_ELEMENT},
+        {"[[=ab=]]", GLOB_STRAY_ELEMENT},
+        {"[a[.]", GLOB_STRAY_ELEMENT},
+        {"[A-[=]", GLOB_STRAY_ELEMENT},
+        {"[[=a=]-z]", GLOB_STRAY_ELEMENT},
+        {"[A-[=a=]]", GLOB_STRAY_ELEMENT},
+        {"[A-[:alpha:]]", GLOB_STRAY_ELEMENT},
+        {"[[=a=]-]", GLOB_FINE},
+        {"[===[]", GLOB_FINE},
+        {"[[.a", GLOB_OPEN_BRACKET},
         {"x[z-a]", GLOB_EMPTY_RANGE},
         {"x\\", GLOB_OPEN_BACKSLASH},
         {"x\\\\", GLOB_FINE},

@@ -458,6 +458,89 @@ START_TEST(hostile_texts_are_not_compared_for_ever)
 }
 END_TEST
 
+static struct policy_rule rule_of(struct selector *selector)
+{
+    return (struct policy_rule){
+        .match = {.kind = SELECTOR_ALL, .children = selector, .n_children = 1},
+        .any_container = true,
+    };
+}
+
+static char *explain(const struct policy_rule *rule, enum match_verdict verdict, uint16_t selector,
+                     const struct attributes *attributes)
+{
+    const struct match_reason reason = {(uint8_t)verdict, selector};
+    struct bytes why;
+
+    bytes_init(&why, SIZE_MAX - 1);
+    match_explain(rule, &reason, attributes, &why);
+    ck_assert_int_eq(bytes_finish(&why), 0);
+    return (char *)bytes_take(&why);
+}
+
+/* Only a value that is the end of what is there may be longer. */
+START_TEST(an_environment_may_be_cut_in_a_name)
+{
+    char name[] = "A", *globs[] = {(char[]){"2"}};
+    struct selector selector = {.kind = SELECTOR_VARIABLE,
+                                .name = name,
+                                .globs = globs,
+                                .n_globs = 1,
+                                .number = 1};
+    struct policy_rule rule = rule_of(&selector);
+    const char *texts[] = {"A=1", "B"};
+    struct attributes attributes = {.pid = 1};
+    uint16_t number;
+
+    attributes.list[ATTRIBUTE_ENVIRON] = (struct attribute){.state = ATTRIBUTE_PRESENT,
+                                                            .is_cut = true,
+                                                            .texts = texts,
+                                                            .n_texts = 2};
+    ck_assert_int_eq(match_rule(&rule, &attributes, &number), MATCH_NO);
+    attributes.list[ATTRIBUTE_ENVIRON].n_texts = 1;
+    ck_assert_int_eq(match_rule(&rule, &attributes, &number), MATCH_UNKNOWN);
+    texts[0] = "B";
+    ck_assert_int_eq(match_rule(&rule, &attributes, &number), MATCH_UNKNOWN);
+}
+END_TEST
+
+START_TEST(a_hostile_environment_is_not_searched_for_ever)
+{
+    enum { N = 50, N_TEXTS = 65536 };
+    char name[] = "A", *globs[] = {(char[]){"2"}};
+    struct selector selectors[N];
+    struct policy_rule rules[N];
+    struct policy policy = {.rules = rules, .n_rules = N};
+    const char **texts = calloc(N_TEXTS, sizeof *texts);
+    struct attributes attributes = {.pid = 1};
+    struct match_decision decision;
+    char *why;
+
+    ck_assert_ptr_nonnull(texts);
+    for (size_t i = 0; i < N_TEXTS; i++)
+        texts[i] = "B=1";
+    attributes.list[ATTRIBUTE_ENVIRON] =
+        (struct attribute){.state = ATTRIBUTE_PRESENT, .texts = texts, .n_texts = N_TEXTS};
+    for (size_t i = 0; i < N; i++) {
+        selectors[i] = (struct selector){.kind = SELECTOR_VARIABLE,
+                                         .name = name,
+                                         .globs = globs,
+                                         .n_globs = 1,
+                                         .number = 1};
+        rules[i] = rule_of(&selectors[i]);
+        rules[i].match_unknown = POLICY_UNKNOWN_NEXT;
+    }
+    ck_assert_int_eq(match_decide(&policy, &attributes, &decision), 0);
+    ck_assert_uint_eq(decision.reasons[0].verdict, MATCH_NO);
+    ck_assert_uint_eq(decision.reasons[N - 1].verdict, MATCH_UNKNOWN);
+    why = explain(&rules[N - 1], MATCH_UNKNOWN, decision.reasons[N - 1].selector, &attributes);
+    ck_assert_str_eq(why, "comparing the variable \"A\" would have taken too long");
+    free(why);
+    match_decision_deinit(&decision);
+    free(texts);
+}
+END_TEST
+
 void unit_add_tests(TCase *tests)
 {
     tcase_add_loop_test(tests, random_rules_decide_as_a_plain_matcher_does, 0, 8);
@@ -465,4 +548,6 @@ void unit_add_tests(TCase *tests)
     tcase_add_test(tests, special_numbers_are_no_selectors);
     tcase_add_test(tests, hostile_texts_end);
     tcase_add_test(tests, hostile_texts_are_not_compared_for_ever);
+    tcase_add_test(tests, an_environment_may_be_cut_in_a_name);
+    tcase_add_test(tests, a_hostile_environment_is_not_searched_for_ever);
 }

@@ -6,6 +6,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "lib/broker.h"
 #include "lib/bytes.h"
 #include "lib/notice.h"
+#include "tests/unit/unit_memory.h"
 
 /* Every number is another one. */
 static void fill(struct broker_counters *counters)
@@ -87,6 +89,29 @@ START_TEST(the_whole_text)
 }
 END_TEST
 
+static int write_all(void *context)
+{
+    struct bytes text;
+    int error;
+
+    bytes_init(&text, SIZE_MAX - 1);
+    metrics_write(context, &text);
+    error = bytes_finish(&text);
+    bytes_deinit(&text);
+    return error;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    struct broker_rule_use rules[] = {{.name = (char[]){"web"}, .n_matches = 7}};
+    struct broker_counters counters = {.rules = rules, .n_rules = ARRAY_LENGTH(rules)};
+    const struct self self = {.n_open_fds = 3};
+    struct metrics metrics = {.counters = &counters, .policy_hash = "0123abcd", .self = &self};
+
+    ck_assert_uint_gt(unit_memory_exhaust(write_all, &metrics, -ENOMEM), 0);
+}
+END_TEST
+
 START_TEST(this_process)
 {
     struct self self;
@@ -100,4 +125,4 @@ START_TEST(this_process)
 }
 END_TEST
 
-UNIT_TESTS(the_whole_text, this_process);
+UNIT_TESTS(the_whole_text, every_allocation_may_fail, this_process);

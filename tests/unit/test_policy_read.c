@@ -60,6 +60,54 @@ static void assert_place(struct policy_place place, unsigned line, unsigned colu
     ck_assert_uint_eq(place.column, column);
 }
 
+/* The sockets that it leaves out are the host's, each by itself. */
+START_TEST(a_policy_that_names_no_socket_has_the_usual_ones)
+{
+    struct policy_host usual = host;
+    struct policy *policy;
+
+    usual.sockets = "/run/diagport";
+    policy = read_good("version: 1\n", &usual);
+    ck_assert_uint_eq(policy->n_listens, 1);
+    ck_assert_str_eq(policy->listens[0].name, "runtime");
+    ck_assert_str_eq(policy->listens[0].path, "/run/diagport/runtime.sock");
+    ck_assert(!policy->listens[0].has_mode);
+    ck_assert_uint_eq(policy->listens[0].mode, 0666);
+    ck_assert_str_eq(policy->control.path, "/run/diagport/control.sock");
+    policy_unref(policy);
+    policy = read_good("version: 1\nlisten: [ { name: a, path: /run/a } ]\n", &usual);
+    ck_assert_uint_eq(policy->n_listens, 1);
+    ck_assert_str_eq(policy->listens[0].path, "/run/a");
+    ck_assert_str_eq(policy->control.path, "/run/diagport/control.sock");
+    policy_unref(policy);
+    usual.are_sockets_private = true;
+    policy = read_good("version: 1\ncontrol: { path: /run/c }\n", &usual);
+    ck_assert_uint_eq(policy->listens[0].mode, 0600);
+    ck_assert_str_eq(policy->control.path, "/run/c");
+    policy_unref(policy);
+}
+END_TEST
+
+START_TEST(a_usual_folder_may_be_too_long)
+{
+    struct policy_host usual = host;
+    struct policy_problems problems;
+    struct policy_source source = source_of("a.yaml", "version: 1\n");
+    struct policy *policy;
+    char folder[128];
+
+    memset(folder, 'x', sizeof folder);
+    folder[0] = '/';
+    folder[sizeof folder - 1] = '\0';
+    usual.sockets = folder;
+    ck_assert_int_eq(policy_read(&source, 1, &usual, &policy, &problems), 0);
+    ck_assert_ptr_null(policy);
+    ck_assert_uint_eq(problems.n_errors, 2);
+    ck_assert_ptr_nonnull(strstr(problems.list[0].text, "is too long"));
+    policy_problems_deinit(&problems);
+}
+END_TEST
+
 START_TEST(a_policy_has_what_is_written)
 {
     struct policy *policy =
@@ -599,6 +647,8 @@ END_TEST
 
 void unit_add_tests(TCase *tests)
 {
+    tcase_add_test(tests, a_policy_that_names_no_socket_has_the_usual_ones);
+    tcase_add_test(tests, a_usual_folder_may_be_too_long);
     tcase_add_test(tests, a_policy_has_what_is_written);
     tcase_add_test(tests, selectors_are_numbered_in_the_order_of_the_text);
     tcase_add_test(tests, facts_are_wanted_for_what_is_selected);

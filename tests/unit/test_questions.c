@@ -2,10 +2,12 @@
 
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "daemon/questions.h"
 #include "lib/action.h"
+#include "tests/unit/unit_memory.h"
 
 static void put(struct questions *questions, uint32_t uid, uint64_t id)
 {
@@ -76,4 +78,32 @@ START_TEST(whoever_is_left_is_freed)
 }
 END_TEST
 
-UNIT_TESTS(those_of_one_user_come_in_order, users_take_turns, whoever_is_left_is_freed);
+static int put_two(void *context)
+{
+    struct questions *questions = questions_new();
+    int error = questions ? 0 : -ENOMEM;
+
+    (void)context;
+    for (uint32_t uid = 0; error == 0 && uid < 2; uid++) {
+        struct action *action = calloc(1, sizeof *action);
+
+        if (!action) {
+            error = -ENOMEM;
+            break;
+        }
+        action->kind = ACTION_ASK;
+        action->question.uid = uid;
+        error = questions_put(questions, action) ? 0 : -ENOMEM;
+    }
+    questions_free(questions);
+    return error;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    ck_assert_uint_ge(unit_memory_exhaust(put_two, NULL, -ENOMEM), 5);
+}
+END_TEST
+
+UNIT_TESTS(those_of_one_user_come_in_order, users_take_turns, whoever_is_left_is_freed,
+           every_allocation_may_fail);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The record file as it may be found: its header, and one slot after the other. */
+
+#include "lib/record.h"
+#include "tests/fuzz/fuzz.h"
+
+static void check_header(const uint8_t *data, size_t length)
+{
+    static const uint8_t boot[RECORD_BOOT_SIZE] = "0123456789abcde";
+    uint8_t *header = fuzz_copy(data, RECORD_HEADER_SIZE), written[RECORD_HEADER_SIZE];
+    uint64_t distrusted_until = 0;
+
+    if (record_read_header(header, length, boot, &distrusted_until) == RECORD_WHOLE) {
+        uint64_t again = 0;
+
+        record_write_header(boot, distrusted_until, written);
+        FUZZ_HOLDS(record_read_header(written, length, boot, &again) == RECORD_WHOLE);
+        FUZZ_HOLDS(again == distrusted_until);
+    }
+    free(header);
+}
+
+static void check_slot(const uint8_t *data)
+{
+    uint8_t *slot = fuzz_copy(data, RECORD_SLOT_SIZE), written[RECORD_SLOT_SIZE];
+    struct record record, again;
+
+    if (record_read(slot, &record)) {
+        record_write(&record, written);
+        FUZZ_HOLDS(record_read(written, &again));
+        FUZZ_HOLDS(again.phase == record.phase && again.pid == record.pid);
+        FUZZ_HOLDS(again.start_time == record.start_time);
+        FUZZ_HOLDS(guid_compare(&again.cookie, &record.cookie) == 0);
+        FUZZ_HOLDS(record.phase == RECORD_NONE || record.pid > 0);
+        /* One bit that falls over is noticed. */
+        written[record.start_time % RECORD_SLOT_SIZE] ^= 1;
+        FUZZ_HOLDS(!record_read(written, &again));
+    }
+    free(slot);
+}
+
+/* A record as anybody might want to write it. */
+static void check_written(const uint8_t *data)
+{
+    struct record record = {.phase = data[0] % 2 ? RECORD_BEGUN : RECORD_RESUMED};
+    uint8_t written[RECORD_SLOT_SIZE];
+    struct record again;
+
+    memcpy(&record.pid, data + 1, sizeof record.pid);
+    memcpy(&record.start_time, data + 5, sizeof record.start_time);
+    memcpy(&record.cookie, data + 13, sizeof record.cookie);
+    record_write(&record, written);
+    FUZZ_HOLDS(record_read(written, &again) == (record.pid > 0));
+    check_slot(written);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    uint64_t ignored;
+
+    if (input.left < RECORD_HEADER_SIZE) {
+        FUZZ_HOLDS(record_read_header(data, size, (const uint8_t[RECORD_BOOT_SIZE]){0}, &ignored) ==
+                   RECORD_DAMAGED);
+        return 0;
+    }
+    check_header(fuzz_take(&input, RECORD_HEADER_SIZE), RECORD_FILE_SIZE);
+    check_header(data, size);
+    while (input.left >= RECORD_SLOT_SIZE) {
+        const uint8_t *slot = fuzz_take(&input, RECORD_SLOT_SIZE);
+
+        check_slot(slot);
+        check_written(slot);
+    }
+    return 0;
+}

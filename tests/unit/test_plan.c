@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Plans by themselves: what a rule is laid out as, what is kept of old values,
+ * and memory that runs out. What is done with them is in test_broker_apply.c.
+ */
+
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/attribute.h"
+#include "lib/attributes.h"
+#include "lib/bytes.h"
+#include "lib/facts.h"
+#include "lib/plan.h"
+#include "lib/policy.h"
+#include "lib/wire.h"
+#include "tests/unit/unit_memory.h"
+
+static char one[] = "ONE", two[] = "TWO", value[] = "1", profiler_a[] = "/a.so",
+            profiler_b[] = "/b.so", hook_a[] = "/a.dll", hook_b[] = "/b.dll";
+static struct policy_variable variables[] = {{.name = one, .value = value, .is_required = true},
+                                             {.name = two}};
+static struct policy_profiler profilers[] = {{.path = profiler_a}, {.path = profiler_b}};
+static struct policy_hook hooks[] = {{.path = hook_a, .is_required = true}, {.path = hook_b}};
+static const struct policy_rule rule = {
+    .variables = variables,
+    .n_variables = ARRAY_LENGTH(variables),
+    .profilers = profilers,
+    .n_profilers = ARRAY_LENGTH(profilers),
+    .hooks = hooks,
+    .n_hooks = ARRAY_LENGTH(hooks),
+    .keys = {.children = POLICY_CHILDREN_DETACH},
+};
+
+/* The first profiler is to load first, and the runtime loads the last one first. */
+START_TEST(a_rule_is_laid_out)
+{
+    static const struct {
+        const char *kind;
+        const char *name;
+    } wanted[] = {
+        {"env", "ONE"},
+        {"env", "TWO"},
+        {"env", "DOTNET_DiagnosticPorts"},
+        {"env", "COMPlus_DiagnosticPorts"},
+        {"profiler", "/b.so"},
+        {"profiler", "/a.so"},
+        {"hook", "/a.dll"},
+        {"hook", "/b.dll"},
+        {"resume", NULL},
+    };
+    struct plan plan;
+
+    plan_init(&plan);
+    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    ck_assert_ptr_nonnull(plan_add_resume(&plan));
+    ck_assert_uint_eq(plan.n_steps, ARRAY_LENGTH(wanted));
+    for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
+        ck_assert_str_eq(step_kind_name(plan.steps[i].kind), wanted[i].kind);
+        ck_assert_str_eq(step_result_name(plan.steps[i].result), "pending");
+        if (wanted[i].name)
+            ck_assert_str_eq(plan.steps[i].name, wanted[i].name);
+        else
+            ck_assert_ptr_null(plan.steps[i].name);
+    }
+    plan_deinit(&plan);
+}
+END_TEST
+
+/* What is too much to keep stays unknown, and cannot be taken back. */
+START_TEST(old_values_have_a_bound)
+{
+    const struct command_target target = {.kind = RUNTIME_KIND_CORECLR, .major = 10};
+    char *half = calloc(1, PLAN_OLD_VALUES_MAX / 2 + 2);
+    struct plan plan;
+
+    ck_assert_ptr_nonnull(half);
+    memset(half, 'x', PLAN_OLD_VALUES_MAX / 2 + 1);
+    plan_init(&plan);
+    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    ck_assert_int_eq(plan_set_old_value(&plan, "ONE", half), 0);
+    ck_assert_int_eq(plan_set_old_value(&plan, "TWO", half), 0);
+    ck_assert_int_eq(plan.steps[0].old, STEP_OLD_PRESENT);
+    ck_assert(plan_can_undo(&plan.steps[0], &target));
+    ck_assert_int_eq(plan.steps[1].old, STEP_OLD_UNKNOWN);
+    ck_assert(!plan_can_undo(&plan.steps[1], &target));
+    /* What is known already is not changed by another answer. */
+    ck_assert_int_eq(plan_set_old_value(&plan, "ONE", NULL), 0);
+    ck_assert_int_eq(plan.steps[0].old, STEP_OLD_PRESENT);
+    ck_assert_int_eq(plan_set_old_value(&plan, "TWO", NULL), 0);
+    ck_assert_int_eq(plan.steps[1].old, STEP_OLD_ABSENT);
+    free(half);
+    plan_deinit(&plan);
+}
+END_TEST
+
+/* Of what nobody looked at nothing is thought to be there. */
+START_TEST(a_file_without_an_answer_is_refused)
+{
+    struct facts *facts = facts_new(FACTS_FILES, 0);
+    struct attributes attributes;
+    struct plan plan;
+
+    ck_assert_ptr_nonnull(facts);
+    attributes_init(&attributes);
+    plan_init(&plan);
+    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    plan_check_files(&plan, facts, &attributes);
+    for (size_t i = 0; i < plan.n_steps; i++)
+        ck_assert_int_eq(plan.steps[i].result,
+                         plan.steps[i].kind == STEP_VARIABLE ? STEP_PENDING : STEP_REFUSED);
+    /* What was refused stays so, for the first reason. */
+    plan_check_target(&plan, &(struct command_target){.kind = RUNTIME_KIND_NATIVEAOT, .major = 8});
+    ck_assert(plan_has_failed(&plan));
+    plan_deinit(&plan);
+    facts_free(facts);
+}
+END_TEST
+
+/* Memory. */
+
+static int lay_out(void *context)
+{
+    const struct attributes *attributes = context;
+    struct bytes message;
+    struct plan plan;
+    int error;
+
+    plan_init(&plan);
+    bytes_init(&message, WIRE_MESSAGE_MAX);
+    error = plan_build(&plan, &rule);
+    if (error == 0)
+        error = plan_take_old_values(&plan, attributes);
+    if (error == 0)
+        error = plan_set_old_value(&plan, "TWO", "old");
+    if (error == 0)
+        error = plan_write(&plan, &plan.steps[0], &message);
+    if (error == 0 && !plan_add_resume(&plan))
+        error = -ENOMEM;
+    bytes_deinit(&message);
+    plan_deinit(&plan);
+    return error;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    static const char environ[] = "ONE=0";
+    struct attributes attributes;
+
+    attributes_init(&attributes);
+    ck_assert_int_eq(attribute_set_texts(&attributes.list[ATTRIBUTE_ENVIRON], environ,
+                                         sizeof environ, SIZE_MAX, false),
+                     0);
+    ck_assert_uint_ge(unit_memory_exhaust(lay_out, &attributes, -ENOMEM), 5);
+    attributes_deinit(&attributes);
+}
+END_TEST
+
+/* The last Resume counts on where there is no memory for another. */
+START_TEST(a_resume_needs_no_memory_once_there_is_one)
+{
+    struct plan plan;
+    size_t n_left, n_failed = 0;
+
+    plan_init(&plan);
+    ck_assert_ptr_nonnull(plan_add_resume(&plan));
+    for (size_t i = 1; i < 2 * PLAN_RESUMES_MAX; i++) {
+        const struct step *step;
+        size_t n_steps = plan.n_steps;
+
+        unit_memory_watch(1);
+        step = plan_add_resume(&plan);
+        n_failed += unit_memory_release(&n_left);
+        ck_assert_ptr_eq(step, &plan.steps[plan.n_steps - 1]);
+        ck_assert_uint_le(plan.n_steps, n_steps + 1);
+    }
+    ck_assert_uint_gt(n_failed, 0);
+    plan_deinit(&plan);
+}
+END_TEST
+
+UNIT_TESTS(a_rule_is_laid_out, old_values_have_a_bound, a_file_without_an_answer_is_refused,
+           every_allocation_may_fail, a_resume_needs_no_memory_once_there_is_one);
