@@ -17,6 +17,8 @@ enum {
     ANSWER_MAX = 128 * 1024 * 1024,
     LINE_MAX_SIZE = 1024 * 1024,
     ANSWER_SECONDS_MAX = 30,
+    /* After which people want to know why nothing happens. */
+    PATIENCE_SECONDS = 2,
     /* A follower hears something every 10 s. */
     SILENCE_SECONDS_MAX = 35,
 };
@@ -30,6 +32,7 @@ struct client {
     const struct client_follower *follower; /* NULL when the answer is taken as a whole */
     int status;                             /* of its callbacks */
     bool has_news;                          /* for it to settle */
+    bool is_overdue;                        /* and the user knows */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -39,6 +42,7 @@ static void begin_request(struct client *client)
     bytes_init(&client->body, ANSWER_MAX);
     client->status = STATUS_DONE;
     client->has_news = false;
+    client->is_overdue = false;
     client->error[0] = '\0';
 }
 
@@ -119,7 +123,30 @@ static size_t take_header(char *bytes, size_t size, size_t n, void *context)
     return n;
 }
 
+/* Called by curl, at least about once a second. */
+static int take_time(void *context, curl_off_t n_down_all, curl_off_t n_down, curl_off_t n_up_all,
+                     curl_off_t n_up)
+{
+    struct client *client = context;
+    curl_off_t us = 0;
+
+    (void)n_down_all, (void)n_down, (void)n_up_all, (void)n_up;
+    curl_easy_getinfo(client->easy, CURLINFO_TOTAL_TIME_T, &us);
+    if (!client->is_overdue && http_status(client) == 0 &&
+        us >= PATIENCE_SECONDS * INT64_C(1000000)) {
+        client->is_overdue = true;
+        output_note("waiting for the daemon at %s", client->place.path);
+    }
+    return 0;
+}
+
 /* What goes wrong. */
+
+/* How the system's daemon is looked at; there is no such command for one of somebody's own. */
+static const char *advice(const struct client *client)
+{
+    return client->place.is_system ? "; look at it with \"systemctl status diagportd\"" : "";
+}
 
 static int explain_connect(const struct client *client, int error)
 {
@@ -134,10 +161,10 @@ static int explain_connect(const struct client *client, int error)
     case ENOENT:
     case ENOTDIR:
     case ECONNREFUSED:
-        output_error("no daemon listens at %s (named by %s); start it with \"systemctl start "
-                     "diagportd\", or one of your own with \"diagportd --user\", or say where it "
-                     "is with --socket",
-                     path, origin);
+        output_error("no daemon listens at %s (named by %s); start %sone of your own with "
+                     "\"diagportd --user\", or say where it is with --socket",
+                     path, origin,
+                     client->place.is_system ? "it with \"systemctl start diagportd\", or " : "");
         return STATUS_NO_DAEMON;
     case ENAMETOOLONG:
         output_error("%s (named by %s) is too long for the path of a socket", path, origin);
@@ -155,9 +182,7 @@ static int explain_no_connection(const struct client *client)
 
     if (error != 0)
         return explain_connect(client, error);
-    output_error("whoever listens at %s accepts nobody; look at the daemon with \"systemctl status "
-                 "diagportd\"",
-                 client->place.path);
+    output_error("whoever listens at %s accepts nobody%s", client->place.path, advice(client));
     return STATUS_NO_DAEMON;
 }
 
@@ -174,9 +199,7 @@ static int explain_transfer(const struct client *client, CURLcode code)
         output_error("the answer from %s is longer than it may be", path);
         return STATUS_NO;
     case CURLE_OPERATION_TIMEDOUT:
-        output_error("the daemon at %s has not answered in time; look at it with \"systemctl "
-                     "status diagportd\"",
-                     path);
+        output_error("the daemon at %s has not answered in time%s", path, advice(client));
         return STATUS_NO_DAEMON;
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
@@ -284,6 +307,9 @@ static void set_up(struct client *client)
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, client);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, take_time);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, client);
 }
 
 int client_open(const struct call *call, struct client **ret_client)
@@ -304,6 +330,9 @@ int client_open(const struct call *call, struct client **ret_client)
         return output_no_memory();
     }
     set_up(client);
+    if (client->place.is_second && call->command->is_weighty)
+        output_note("your own instance does not run, so the daemon at %s is asked",
+                    client->place.path);
     error = socket_probe(client->place.path);
     if (error != 0) {
         status = explain_connect(client, -error);
@@ -403,6 +432,14 @@ static bool end_of(CURLM *multi, CURLcode *ret_code)
     return false;
 }
 
+/* Until it is said that the answer is overdue, or it has begun, curl has to look at the time. */
+static int wait_ms(const struct client *client)
+{
+    const bool is_settled = client->is_overdue || http_status(client) != 0;
+
+    return (is_settled ? SILENCE_SECONDS_MAX : 1) * 1000;
+}
+
 /* Until the answer ends or a callback has had enough. */
 static int read_stream(struct client *client, CURLM *multi, CURLcode *ret_code)
 {
@@ -415,7 +452,7 @@ static int read_stream(struct client *client, CURLM *multi, CURLcode *ret_code)
             return output_no_memory();
         status = settle(client);
         if (n_running > 0 && status == STATUS_DONE)
-            curl_multi_wait(multi, NULL, 0, SILENCE_SECONDS_MAX * 1000, NULL);
+            curl_multi_wait(multi, NULL, 0, wait_ms(client), NULL);
     }
     if (status == STATUS_DONE && !end_of(multi, ret_code))
         *ret_code = CURLE_RECV_ERROR;

@@ -42,6 +42,8 @@ struct command {
     size_t n_options;
     int n_operands_min;
     int n_operands_max;
+    bool is_weighty; /* done by the wrong daemon it would do harm: the user hears which one is asked
+                      * where that may be a surprise */
     bool ends_options; /* the first operand is the first word of another command line */
     /* Returns the exit status; has said why when it is not 0. */
     int (*run)(const struct call *call);

@@ -132,5 +132,6 @@ const struct command command_env = {
             "[Service] section of a systemd unit, or for docker run --env-file.\n",
     .options = options,
     .n_options = ARRAY_LENGTH(options),
+    .is_weighty = true,
     .run = run,
 };

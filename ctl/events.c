@@ -82,7 +82,10 @@ static void put_gap(const json_t *event, struct page *page)
     if (json_is_integer(answer_member(event, "lost")))
         page_format(page, "%" PRId64 " events are not kept any more", answer_number(event, "lost"));
     else
-        page_text(page, "the daemon was started anew, and counts from 1 again");
+        page_format(page,
+                    "event %" PRId64 " is not there yet; either the daemon was started anew or "
+                    "the number is wrong",
+                    answer_number(event, "since"));
 }
 
 /* Whom it is about. */

@@ -46,5 +46,6 @@ const struct command command_hold = {
     .n_options = ARRAY_LENGTH(options),
     .n_operands_min = 1,
     .n_operands_max = 1,
+    .is_weighty = true,
     .run = run,
 };

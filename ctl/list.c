@@ -6,6 +6,7 @@
  */
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -141,11 +142,42 @@ static void put_runtimes(const json_t *runtimes, size_t n_max, struct page *page
     table_put(table, 0, page);
 }
 
+/* A rule that nobody was matched by may be one that there is not. */
+
+static bool has_rule(const json_t *rules, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        char *own = answer_unescape(answer_text_or_empty(json_array_get(rules, i), "name"));
+        const bool is_it = own && strcmp(own, name) == 0;
+
+        free(own);
+        if (is_it)
+            return true;
+    }
+    return false;
+}
+
+static int note_no_rule(struct client *client, const char *name, const json_t *answer)
+{
+    json_t *rules;
+    int status;
+
+    if (!name || json_array_size(answer_member(answer, "runtimes")) > 0)
+        return STATUS_DONE;
+    status = client_get(client, "/v1/rules", &rules);
+    if (status == STATUS_DONE && !has_rule(answer_member(rules, "rules"), name))
+        output_note("there is no rule \"%s\" in the policy in force; see \"diagportctl rules\"",
+                    name);
+    json_decref(rules);
+    return status;
+}
+
 /* Watching. */
 
 struct watch {
     struct client *client; /* that asks, while another one follows */
     const char *target;
+    const char *rule; /* of --rule, or NULL */
     bool is_json;
     bool is_due; /* something has happened since it was drawn */
     bool is_drawn;
@@ -172,6 +204,18 @@ static void keep_distance(struct watch *watch)
     clock_gettime(CLOCK_MONOTONIC, &watch->drawn_at);
 }
 
+/* When a picture was taken that others follow. */
+static void put_time(struct page *page)
+{
+    const time_t now = time(NULL);
+    struct tm parts;
+    char text[32];
+
+    if (gmtime_r(&now, &parts) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) > 0)
+        page_text(page, text);
+    page_end_line(page);
+}
+
 /* Where nothing can be drawn over, one picture follows the other. */
 static int draw(const struct watch *watch, const json_t *answer)
 {
@@ -181,10 +225,13 @@ static int draw(const struct watch *watch, const json_t *answer)
     if (watch->is_json)
         return output_json_line(answer);
     page_init(&page);
-    if (height > 0)
+    if (height > 0) {
         page_clear_screen(&page);
-    else if (watch->is_drawn)
-        page_end_line(&page);
+    } else {
+        if (watch->is_drawn)
+            page_end_line(&page);
+        put_time(&page);
+    }
     put_runtimes(answer_member(answer, "runtimes"), height > 0 ? height - LINES_BESIDE : SIZE_MAX,
                  &page);
     return page_write(&page);
@@ -212,6 +259,8 @@ static int redraw(void *context)
     status = client_get(watch->client, watch->target, &answer);
     if (status == STATUS_DONE)
         status = draw(watch, answer);
+    if (status == STATUS_DONE && !watch->is_drawn)
+        status = note_no_rule(watch->client, watch->rule, answer);
     json_decref(answer);
     watch->is_due = false;
     watch->is_drawn = true;
@@ -222,6 +271,7 @@ static int watch_runtimes(const struct call *call, struct client *client, const 
 {
     struct watch watch = {.client = client,
                           .target = target,
+                          .rule = call->values[OPTION_RULE],
                           .is_json = call->is_json,
                           .is_due = true};
     const struct client_follower follower = {take_event, redraw, &watch};
@@ -252,6 +302,8 @@ static int list_runtimes(const struct call *call, struct client *client, const c
         put_runtimes(answer_member(answer, "runtimes"), SIZE_MAX, &page);
         status = page_write(&page);
     }
+    if (status == STATUS_DONE)
+        status = note_no_rule(client, call->values[OPTION_RULE], answer);
     json_decref(answer);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "ctl/output.h"
 #include "ctl/runtime.h"
 
+/* The end of a process that is killed comes a little later than the answer. */
 static int print(const struct call *call, const json_t *answer)
 {
     const json_t *runtime = answer_member(answer, "runtime");
@@ -21,10 +22,14 @@ static int print(const struct call *call, const json_t *answer)
     page_init(&page);
     page_format(&page, "%s: %s; runtime ", call->command->name, is_old ? "nothing to do" : "done");
     runtime_put_name(runtime, &page);
-    page_text(&page, " is ");
-    page_styled(&page, runtime_style(runtime), answer_text_or_empty(runtime, "state"));
-    if (until)
-        page_format(&page, " until %s", until);
+    if (call->command == &command_kill && !is_old) {
+        page_text(&page, " was sent SIGKILL");
+    } else {
+        page_text(&page, " is ");
+        page_styled(&page, runtime_style(runtime), answer_text_or_empty(runtime, "state"));
+        if (until)
+            page_format(&page, " until %s", until);
+    }
     page_end_line(&page);
     return page_write(&page);
 }

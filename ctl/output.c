@@ -308,6 +308,15 @@ void output_error(const char *format, ...)
     va_end(arguments);
 }
 
+void output_note(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say("note: ", format, arguments);
+    va_end(arguments);
+}
+
 void output_warning(const char *format, ...)
 {
     va_list arguments;

@@ -89,6 +89,9 @@ int output_json_line(const json_t *value);
 /* Says on standard error, in one line, what went wrong. */
 void output_error(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* The same for what is no problem, and good to know. */
+void output_note(const char *format, ...) PRINTF_LIKE(1, 2);
+
 /* The same for what only may go wrong. */
 void output_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 

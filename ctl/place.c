@@ -16,7 +16,11 @@
 
 static int take(const char *path, const char *origin, struct place *ret_place)
 {
-    *ret_place = (struct place){.path = strdup(path), .origin = origin};
+    *ret_place = (struct place){
+        .path = strdup(path),
+        .origin = origin,
+        .is_system = strcmp(path, SYSTEM_SOCKET) == 0,
+    };
     return ret_place->path ? 0 : -ENOMEM;
 }
 
@@ -31,21 +35,25 @@ static bool is_ours(const char *folder, const char *path)
 }
 
 /* Takes the socket in the folder if it is that of an instance of ours that runs. 0 when it is not,
- * 1 when it is, or -ENOMEM. */
-static int try_own(char *folder, struct place *ret_place)
+ * 1 when it is, or -ENOMEM; sets `*is_dead` where one has left its socket behind. */
+static int try_own(const char *folder, struct place *ret_place, bool *is_dead)
 {
     char *path = NULL;
     int found = 0;
 
     if (asprintf(&path, "%s/control.sock", folder) < 0)
         return -ENOMEM;
-    if (is_ours(folder, path) && socket_probe(path) != -ECONNREFUSED)
+    if (!is_ours(folder, path))
+        found = 0;
+    else if (socket_probe(path) == -ECONNREFUSED)
+        *is_dead = true;
+    else
         found = take(path, "your own instance", ret_place) == 0 ? 1 : -ENOMEM;
     free(path);
     return found;
 }
 
-static int find_own(struct place *ret_place)
+static int find_own(struct place *ret_place, bool *is_dead)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char *folder = NULL;
@@ -54,14 +62,14 @@ static int find_own(struct place *ret_place)
     if (runtime && runtime[0] == '/') {
         if (asprintf(&folder, "%s/diagport", runtime) < 0)
             return -ENOMEM;
-        found = try_own(folder, ret_place);
+        found = try_own(folder, ret_place, is_dead);
         free(folder);
     }
     if (found != 0)
         return found;
     if (asprintf(&folder, "/tmp/diagport-%u", geteuid()) < 0)
         return -ENOMEM;
-    found = try_own(folder, ret_place);
+    found = try_own(folder, ret_place, is_dead);
     free(folder);
     return found;
 }
@@ -69,16 +77,18 @@ static int find_own(struct place *ret_place)
 int place_find(const char *option, struct place *ret_place)
 {
     const char *variable = getenv("DIAGPORT_CONTROL");
+    bool is_dead = false;
     int found;
 
     if (option)
         return take(option, "--socket", ret_place);
     if (variable && variable[0] != '\0')
         return take(variable, "$DIAGPORT_CONTROL", ret_place);
-    found = find_own(ret_place);
-    if (found != 0)
-        return found < 0 ? found : 0;
-    return take(SYSTEM_SOCKET, "default", ret_place);
+    found = find_own(ret_place, &is_dead);
+    if (found == 0)
+        found = take(SYSTEM_SOCKET, "default", ret_place);
+    ret_place->is_second = is_dead;
+    return found < 0 ? found : 0;
 }
 
 void place_deinit(struct place *place)

@@ -5,11 +5,15 @@
  * Where the control socket of the daemon to ask is. Nobody is asked here.
  */
 
+#include <stdbool.h>
+
 #include "lib/util.h"
 
 struct place {
     char *path;
     const char *origin; /* what named it, as the end of "by" */
+    bool is_system;     /* where the system's daemon listens, whoever named it */
+    bool is_second;     /* the user has an instance of his own, which does not run */
 };
 
 /*

@@ -83,5 +83,6 @@ const struct command command_reload = {
     .help = "Has the daemon read its policy files again and waits for the verdict: exit status\n"
             "0 when the new policy is in force, 1 when it has errors or needs a restart; then\n"
             "the one before stays in force. Runtimes that are there already are not affected.\n",
+    .is_weighty = true,
     .run = run,
 };

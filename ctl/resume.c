@@ -22,5 +22,6 @@ const struct command command_resume = {
             "\n" RUNTIME_ID_HELP,
     .n_operands_min = 1,
     .n_operands_max = 1,
+    .is_weighty = true,
     .run = run,
 };

@@ -121,5 +121,6 @@ const struct command command_run = {
     .n_operands_min = 1,
     .n_operands_max = COMMAND_OPERANDS_UNLIMITED,
     .ends_options = true,
+    .is_weighty = true,
     .run = run,
 };

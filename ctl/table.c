@@ -149,6 +149,15 @@ static void hide_rare(struct table *table)
     }
 }
 
+/* libsmartcols writes none where there is no line; who reads the table expects it. */
+static void put_titles(const struct table *table, size_t indent, struct page *page)
+{
+    page_indent(page, indent);
+    for (size_t i = 0; i < table->n_columns; i++)
+        page_format(page, "%s%s", i > 0 ? GAP : "", table->columns[i].title);
+    page_end_line(page);
+}
+
 static int print(struct table *table, size_t indent, struct page *page)
 {
     const size_t width = output_width();
@@ -158,6 +167,10 @@ static int print(struct table *table, size_t indent, struct page *page)
         return table->error;
     scols_table_set_termforce(table->table,
                               width > 0 ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+    if (table->is_split && scols_table_get_nlines(table->table) == 0) {
+        put_titles(table, indent, page);
+        return 0;
+    }
     if (!table->is_split)
         hide_rare(table);
     if (width > indent)

@@ -35,7 +35,8 @@ struct follower {
     struct moment heartbeat;
 };
 
-static json_t *view_gap(const struct notices *notices, json_t *lost, struct moment now)
+static json_t *view_gap(const struct notices *notices, uint64_t since, json_t *lost,
+                        struct moment now)
 {
     json_t *view = json_object();
 
@@ -43,6 +44,7 @@ static json_t *view_gap(const struct notices *notices, json_t *lost, struct mome
     view_put(&view, "at", view_time(now));
     view_put(&view, "kind", json_string("gap"));
     view_put(&view, "oldest", json_integer((json_int_t)notices_oldest(notices)));
+    view_put(&view, "since", json_integer((json_int_t)since));
     view_put(&view, "lost", lost);
     return view;
 }
@@ -133,9 +135,10 @@ static void find_start(struct follower *follower, const char *since_text, uint64
     }
     follower->next = since < oldest || since > newest ? oldest : since + 1;
     if (since > newest)
-        follower->gap = view_gap(notices, json_null(), now);
+        follower->gap = view_gap(notices, since, json_null(), now);
     else if (since > 0 && since + 1 < oldest)
-        follower->gap = view_gap(notices, json_integer((json_int_t)(oldest - since - 1)), now);
+        follower->gap =
+            view_gap(notices, since, json_integer((json_int_t)(oldest - since - 1)), now);
 }
 
 static void begin(struct control_call *call, bool follows, const char *since_text, uint64_t since)

@@ -2,6 +2,7 @@
 
 #include "daemon/control_route.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,6 +168,20 @@ static void tell_denied(struct control_call *call)
         control_tell(call, NULL, "forbidden", "the right admin is missing");
 }
 
+/* What to ask for, and for whom: the policy may name users and groups by number or name. */
+static void deny(struct control_call *call)
+{
+    const char *right = call->route->right == CONTROL_ADMIN ? "admin" : "read";
+
+    tell_denied(call);
+    http_problem(call->request, 403, NULL,
+                 "you may not %s here: the right %s is missing; ask for user %" PRIu32
+                 " or one of its groups to be named in control.%s of the policy",
+                 call->route->right == CONTROL_ADMIN ? "change anything" : "look", right,
+                 http_peer(call->request)->uid,
+                 call->route->right == CONTROL_ADMIN ? "admin" : "read or control.admin");
+}
+
 /* What cannot be done is answered; false then. */
 static bool judge(struct control_call *call, char id[static ID_MAX + 1])
 {
@@ -186,9 +201,7 @@ static bool judge(struct control_call *call, char id[static ID_MAX + 1])
         break;
     }
     if (!may(call)) {
-        tell_denied(call);
-        http_problem(call->request, 403, NULL, "the right %s is missing",
-                     call->route->right == CONTROL_ADMIN ? "admin" : "read");
+        deny(call);
         return false;
     }
     if (length > ID_MAX) {

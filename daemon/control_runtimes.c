@@ -286,6 +286,30 @@ static bool read_length(struct control_call *call, const json_t *body, struct sp
     return true;
 }
 
+/* Of one that cannot be held any more. */
+static const char *explain_too_late(enum runtime_state state)
+{
+    switch (state) {
+    case RUNTIME_KILLING:
+        return "the runtime is being killed, so it cannot be held any more";
+    case RUNTIME_KILLED:
+        return "the runtime was killed and has ended, so it cannot be held any more";
+    case RUNTIME_RUNNING:
+        return "the runtime is running, so it cannot be held any more";
+    case RUNTIME_GONE:
+        return "the runtime is gone: it has ended, so it cannot be held any more";
+    case RUNTIME_DECIDING:
+    case RUNTIME_ASKING:
+    case RUNTIME_APPLYING:
+    case RUNTIME_WITHDRAWING:
+    case RUNTIME_HELD:
+    case RUNTIME_RESUMING:
+    case RUNTIME_SETTLING:
+        break;
+    }
+    return "the runtime is being resumed, so it cannot be held any more";
+}
+
 void control_hold(struct control_call *call)
 {
     static const char *const body_keys[] = {"for"};
@@ -302,8 +326,7 @@ void control_hold(struct control_call *call)
         if (!read_length(call, body, limit, &length))
             control_tell(call, runtime, "refused", "the length of time is wrong");
         else if (broker_hold(runtime, length, call->now) == BROKER_TOO_LATE)
-            refuse(call, runtime, 409,
-                   "the runtime is being resumed or killed, runs, or has ended");
+            refuse(call, runtime, 409, explain_too_late(runtime->state));
         else
             answer_done(call, runtime, BROKER_DONE);
     }

@@ -84,12 +84,12 @@ static int read_arguments(int argc, char **argv, struct arguments *arguments)
             fputs(usage, stdout);
             return EXIT_SUCCESS;
         default:
-            fputs(usage, stderr);
+            fputs("see diagportd --help\n", stderr);
             return EXIT_USAGE;
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "diagportd: %s was not expected\n%s", argv[optind], usage);
+        fprintf(stderr, "diagportd: %s was not expected\nsee diagportd --help\n", argv[optind]);
         return EXIT_USAGE;
     }
     if (!arguments->is_user && !arguments->config)

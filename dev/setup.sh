@@ -19,6 +19,17 @@ fail() {
     exit 1
 }
 
+# The head comment of the script that sources this.
+print_help() {
+    sed -n '4,/^$/s/^# \{0,1\}//p' "$top/dev/$(basename "$0")"
+}
+
+# misuse SENTENCE: what was called wrongly.
+misuse() {
+    printf '%s: %s; see dev/%s --help\n' "$(basename "$0")" "$*" "$(basename "$0")" >&2
+    exit 2
+}
+
 is_installed() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }

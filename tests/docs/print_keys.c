@@ -2,7 +2,8 @@
 
 /*
  * print_keys: writes the table of policy keys as the reference part of the
- * manual page, in mdoc. check-manuals compares it with what the page has.
+ * manual page, in mdoc: by section those that are in force, and all others in
+ * one list at the end. check-manuals compares it with what the page has.
  */
 
 #include <ctype.h>
@@ -13,14 +14,19 @@
 #include "lib/bytes.h"
 #include "lib/policy_key.h"
 
-/* As a heading: "Keys of a rule", "Keys of limits". */
-static void put_heading(enum policy_section section, struct bytes *out)
+/* "a rule", "limits". */
+static void put_name(enum policy_section section, struct bytes *out)
 {
-    bytes_put_string(out, "Keys of ");
     for (const char *at = policy_section_name(section); *at != '\0'; at++) {
         if (*at != '"')
             bytes_put_u8(out, (uint8_t)*at);
     }
+}
+
+static void put_heading(enum policy_section section, struct bytes *out)
+{
+    bytes_put_string(out, "Keys of ");
+    put_name(section, out);
 }
 
 static bool takes_keys(const struct policy_key *key)
@@ -38,11 +44,47 @@ static bool takes_keys(const struct policy_key *key)
     }
 }
 
+static bool is_of(const struct policy_key *key, enum policy_section section)
+{
+    return (key->sections & 1U << section) != 0;
+}
+
+/* False for a section that only keys that are not in force lead to. */
+static bool can_be_written(enum policy_section section)
+{
+    bool is_inner = false;
+
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct policy_key *key = policy_key_row((enum policy_key_id)i);
+
+        if (!takes_keys(key) || key->inner != section)
+            continue;
+        if (key->since)
+            return true;
+        is_inner = true;
+    }
+    return !is_inner;
+}
+
+static void put_takes(const struct policy_key *key, struct bytes *out)
+{
+    /* Its patterns are for a later version. */
+    if (key == policy_key_row(KEY_MATCH_CONTAINER))
+        bytes_put_string(out, "any");
+    else
+        policy_key_put_takes(key, out);
+}
+
+static void put_help(const struct policy_key *key, struct bytes *out)
+{
+    bytes_put_format(out, ".It Cm %s\n%c%s.\n", key->name, toupper(key->help[0]), key->help + 1);
+}
+
 static void put_key(const struct policy_key *key, struct bytes *out)
 {
-    bytes_put_format(out, ".It Cm %s\n%c%s.\nTakes ", key->name, toupper(key->help[0]),
-                     key->help + 1);
-    policy_key_put_takes(key, out);
+    put_help(key, out);
+    bytes_put_string(out, "Takes ");
+    put_takes(key, out);
     if (takes_keys(key)) {
         bytes_put_string(out, "; see\n.Sx ");
         put_heading(key->inner, out);
@@ -52,22 +94,62 @@ static void put_key(const struct policy_key *key, struct bytes *out)
     }
     if (key->fallback)
         bytes_put_format(out, "Default: %s.\n", key->fallback);
-    if (key->since)
-        bytes_put_format(out, "Since %s.\n", key->since);
-    else
-        bytes_put_string(out, "Not in force in this version.\n");
+    bytes_put_format(out, "Since %s.\n", key->since);
+}
+
+static bool has_keys(enum policy_section section)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct policy_key *key = policy_key_row((enum policy_key_id)i);
+
+        if (is_of(key, section) && key->since)
+            return true;
+    }
+    return false;
 }
 
 static void put_section(enum policy_section section, struct bytes *out)
 {
+    if (!has_keys(section) || !can_be_written(section))
+        return;
     bytes_put_string(out, ".Ss ");
     put_heading(section, out);
     bytes_put_string(out, "\n.Bl -tag -width Ds\n");
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const struct policy_key *key = policy_key_row((enum policy_key_id)i);
 
-        if ((key->sections & 1U << section) != 0)
+        if (is_of(key, section) && key->since)
             put_key(key, out);
+    }
+    bytes_put_string(out, ".El\n");
+}
+
+static void put_places(const struct policy_key *key, struct bytes *out)
+{
+    const char *separator = "Of ";
+
+    for (unsigned i = 0; i < SECTION_COUNT; i++) {
+        if (!is_of(key, (enum policy_section)i))
+            continue;
+        bytes_put_string(out, separator);
+        put_name((enum policy_section)i, out);
+        separator = ", ";
+    }
+    bytes_put_string(out, ".\n");
+}
+
+static void put_later(struct bytes *out)
+{
+    bytes_put_string(out, ".Ss Keys that are not in force in this version\n"
+                          "To write one of these is an error that says so.\n"
+                          ".Bl -tag -width Ds\n");
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct policy_key *key = policy_key_row((enum policy_key_id)i);
+
+        if (key->since)
+            continue;
+        put_help(key, out);
+        put_places(key, out);
     }
     bytes_put_string(out, ".El\n");
 }
@@ -79,6 +161,7 @@ int main(void)
     bytes_init(&out, SIZE_MAX - 1);
     for (unsigned i = 0; i < SECTION_COUNT; i++)
         put_section((enum policy_section)i, &out);
+    put_later(&out);
     if (bytes_finish(&out) != 0)
         errx(EXIT_FAILURE, "memory");
     fputs((const char *)out.data, stdout);

@@ -51,6 +51,7 @@ def test_numbers_and_since(client):
     assert client.events("?since=10") == []
     gap, *rest = client.events("?since=11")
     assert (gap["kind"], gap["lost"], gap["oldest"], gap["seq"]) == ("gap", None, 1, None)
+    assert gap["since"] == 11
     assert rest == events
 
 

@@ -71,7 +71,9 @@ def test_every_route(client, name):
     for (method, path, right), answer in zip(documented_routes(), answers):
         if right not in rights:
             assert answer.status == 403, (method, path, answer)
-            assert f"the right {right} is missing" in answer.detail
+            wanted = {"read": "control.read or control.admin", "admin": "control.admin"}[right]
+            assert f"the right {right} is missing; ask for user {user} or " in answer.detail
+            assert f"to be named in {wanted} of the policy" in answer.detail
         elif "{id}" in path:
             assert answer.status == 404 and "pid:999999" in answer.detail, (method, path, answer)
         else:

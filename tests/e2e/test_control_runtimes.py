@@ -213,7 +213,8 @@ def test_resume_during_a_plan(client, in_plan):
     assert answer.json["verdict"] == "done" and answer.json["runtime"]["state"] == "resuming"
     again = client.ask("POST", "/v1/runtimes/aaaaaaaa/resume", "{}")
     assert again.json["verdict"] == "already"
-    assert client.post("/v1/runtimes/aaaaaaaa/hold").status == 409
+    answer = client.post("/v1/runtimes/aaaaaaaa/hold")
+    assert answer.status == 409 and "cannot be held any more" in answer.detail
     answer = client.ask("POST", "/v1/runtimes/aaaaaaaa/resume", '{"now": true}')
     assert answer.status == 400 and '"now"' in answer.detail
     events = [event for event in client.events() if event["kind"] == "admin"]

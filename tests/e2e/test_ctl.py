@@ -48,7 +48,7 @@ class Ctl:
 def test_one_runtime_from_hold_to_end(daemon, fake):
     one = daemon(HOLD)
     ctl = Ctl(one)
-    assert ctl("list") == ""
+    assert ctl("list").split() == "ID PID USER STATE BLOCKED RULE OUTCOME HOLD COMMAND".split()
     runtime = fake(one.socket, arguments=["keep"], run_for="stdin")
     one.wait(r"held runtime=")
 

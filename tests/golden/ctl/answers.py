@@ -324,7 +324,8 @@ def add_problem(name, status, title, detail, **more):
 
 add_problem("400", 400, "Bad Request", '"for" takes a time from 10ms to 10m, not "1y"')
 add_problem("403", 403, "Forbidden",
-            "user 1000 may not read here; the policy's \"control\" section says who may")
+            "you may not look here: the right read is missing; ask for user 1000 or one of its "
+            "groups to be named in control.read or control.admin of the policy")
 add_problem("404", 404, "Not Found", 'there is no runtime "pid:4711"')
 add_problem("409", 409, "Conflict", '"1f3a" means more than one runtime',
             ids=["1f3a5c7e-0000-4000-8000-000000000001", "1f3a77aa-0000-4000-8000-000000000002"])
@@ -374,7 +375,7 @@ EVENTS = [
 
 def gap(lost):
     return {"seq": None, "at": "2026-01-31T08:15:29.000000Z", "kind": "gap", "oldest": 1,
-            "lost": lost}
+            "since": 17, "lost": lost}
 
 
 add_lines("events", [gap(12)] + EVENTS)

@@ -92,7 +92,13 @@ case("list-posixly", "list --held", {"GET /v1/runtimes?state=held": "runtimes-un
 case("list-held", "list --held", {"GET /v1/runtimes?state=held": "runtimes-unblocked"})
 case("list-filters", "list --unit=a*b&c=d.service --user 1000 --rule r\u00fc%20l --pid 5 --state gone",
      {"GET /v1/runtimes?state=gone&rule=r%C3%BC%2520l&pid=5&user=1000"
-      "&unit=a%2Ab%26c%3Dd.service": "runtimes-none"})
+      "&unit=a%2Ab%26c%3Dd.service": "runtimes-none", "GET /v1/rules": "rules"})
+case("list-rule", "list --rule trial",
+     {"GET /v1/runtimes?rule=trial": "runtimes-none", "GET /v1/rules": "rules"})
+case("list-rule-refused", "list --rule trial",
+     {"GET /v1/runtimes?rule=trial": "runtimes-none", "GET /v1/rules": (403, "problem-403")})
+case("list-rule-with-runtimes", "list --rule gone",
+     {"GET /v1/runtimes?rule=gone": "runtimes-unblocked"})
 case("list-json-behind", "list --json", {"GET /v1/runtimes": "runtimes-none"})
 case("list-bad-filter", "list --state x", {"GET /v1/runtimes?state=x": (400, "problem-400")})
 
@@ -139,6 +145,7 @@ case("hold-wrong", "hold 2b000001 --for 1y",
      {"POST /v1/runtimes/2b000001/hold": (400, "problem-400")})
 case("hold-not-utf8", "hold 2b000001 --for \udcff")
 case("kill", "kill 1f3a5c7e", {"POST /v1/runtimes/1f3a5c7e/kill": "verdict-killed"})
+case("kill-held", "kill 2b000001", {"POST /v1/runtimes/2b000001/kill": "verdict-held"})
 case("kill-unable", "kill 1f3a5c7e",
      {"POST /v1/runtimes/1f3a5c7e/kill": (501, "problem-501")})
 cases("reload", "reload", "POST /v1/policy/reload", "reload", widths=())

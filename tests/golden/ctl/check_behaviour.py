@@ -120,6 +120,22 @@ class Finding(Case):
         listen(self.own(self.folder)).close()
         self.is_default(self.asked(XDG_RUNTIME_DIR=str(self.folder)))
 
+    @unittest.skipIf(os.path.exists("/run/diagport/control.sock"),
+                     "the daemon of this machine would be told what to do")
+    def test_who_tells_another_daemon_what_to_do_hears_of_it(self):
+        env = {"XDG_RUNTIME_DIR": str(self.folder)}
+        listen(self.own(self.folder)).close()
+        for words, is_weighty in ((["resume", "1f3a"], True), (["reload"], True),
+                                  (["run", "true"], True), (["list"], False)):
+            with self.subTest(words=words):
+                ended = harness.run(words, self.folder, **env)
+                self.assertEqual(ended.status, NO_DAEMON)
+                self.assertEqual(b"your own instance does not run, so the daemon at "
+                                 b"/run/diagport/control.sock is asked" in ended.err, is_weighty)
+                self.assertIn(b"systemctl start diagportd", ended.err)
+        with self.daemon(STATUS_ROUTE):
+            self.check(self.run_ctl("env", **env), DONE, "warning: with it an app waits")
+
     def test_own_is_left_out_when_a_link_leads_there(self):
         with self.daemon(STATUS_ROUTE, self.own(self.folder, "real")):
             (self.folder / "diagport").symlink_to(self.folder / "real")
@@ -153,8 +169,10 @@ class NoDaemon(Case):
     """Exit status 4, and 3 for those who may not."""
 
     def test_no_socket(self):
-        self.check(self.run_ctl("status"), NO_DAEMON, "no daemon listens at", "$DIAGPORT_CONTROL",
+        ended = self.run_ctl("status")
+        self.check(ended, NO_DAEMON, "no daemon listens at", "$DIAGPORT_CONTROL",
                    "diagportd --user")
+        self.assertNotIn(b"systemctl", ended.err)
 
     def test_left_over(self):
         listen(self.path).close()
@@ -249,6 +267,37 @@ class Dying(Case):
         body = b"[" * 1000000
         self.check(self.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body), body),
                    NO, "no diagportd")
+
+
+class Slow(Case):
+    """Daemons that are there and take their time."""
+
+    def wait_for_note(self, path, *words):
+        """Lets the daemon answer when the command has said that it waits."""
+        go_on = queue.Queue()
+
+        def answer(handler):
+            go_on.get()
+            handler.send(404, ANSWERS["problem-404"])
+
+        with self.daemon({"GET " + path: answer}):
+            with subprocess.Popen(
+                    [harness.PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    env=harness.environment(DIAGPORT_CONTROL=str(self.path))) as process:
+                said = process.stderr.readline()
+                go_on.put(None)
+                self.assertEqual(process.stderr.read().count(b"\n"), 1)
+        self.assertEqual(said, f"diagportctl: note: waiting for the daemon at {self.path}\n".encode())
+        self.assertEqual(process.returncode, NO)
+
+    def test_an_answer(self):
+        self.wait_for_note("/v1/status", "status")
+
+    def test_a_start(self):
+        self.wait_for_note("/v1/status", "run", "true")
+
+    def test_a_stream(self):
+        self.wait_for_note("/v1/events?follow=1", "events", "-f")
 
 
 class Following(Case):
@@ -356,14 +405,15 @@ class Following(Case):
     def test_watch_on_paper(self):
         def read(*arguments, saw):
             process = self.start(*arguments)
-            self.assertIn(b"ID", process.stdout.readline())
-            self.assertIn(b"1f3a5c7e", process.stdout.readline())
-            self.assertIn(b"2b000001", process.stdout.readline())
-            saw()
-            self.assertEqual(process.stdout.readline(), b"\n")
-            saw()
-            self.assertEqual(process.stdout.readline(), b"\n")
-            self.assertIn(b"ID", process.stdout.readline())
+            for n_runtimes in (2, 0, 5):
+                self.assertRegex(process.stdout.readline(),
+                                 rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n$")
+                self.assertRegex(process.stdout.readline(), rb"^ID +PID .*COMMAND\n$")
+                for _ in range(n_runtimes):
+                    self.assertNotIn(b"ID", process.stdout.readline())
+                saw()
+                if n_runtimes != 5:
+                    self.assertEqual(process.stdout.readline(), b"\n")
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(), DONE)
 
