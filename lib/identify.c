@@ -212,7 +212,10 @@ void identify_resumed_unknown(const struct connection *connection, struct moment
     struct runtime *runtime = find_likely(connection);
 
     user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie, now);
-    if (runtime)
+    if (runtime && runtime->state < RUNTIME_RESUMING)
+        /* It may run now, or as soon as its next port is over the limit: no step may follow. */
+        apply_stop(runtime, "one of its ports was resumed over a limit", true, now);
+    else if (runtime)
         resume_uncounted(runtime, now);
 }
 

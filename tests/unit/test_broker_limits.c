@@ -299,6 +299,28 @@ START_TEST(in_the_middle_of_its_plan_nobody_is_over_the_limit)
 }
 END_TEST
 
+/* But not with more ports than that: then one of them is resumed, and no step follows. */
+START_TEST(a_port_over_the_limit_ends_the_plan)
+{
+    static const uint32_t ports[] = {0, 1, 2};
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 3 }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", ports, 3);
+
+    process->has_no_handle = true;
+    world_start(runtime);
+    world_connect(world, world_process(world, "/app", ENVIRON), 0);
+    world_serve(world);
+    ck_assert_int_eq(strncmp(world_story(runtime), "kind, resume, resume", 20), 0);
+    ck_assert_ptr_null(strstr(world_story(runtime), "env"));
+    world_pass(world, span_from_s(5), true);
+    ck_assert_int_eq(process->picture, WORLD_RUNNING);
+    ck_assert_ptr_null(strstr(world_story(runtime), "env"));
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_FAILED);
+    world_free(world);
+}
+END_TEST
+
 /* Who was resumed over the limit may run when it comes back, although its threads do not show it
  * yet. */
 START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
@@ -807,7 +829,7 @@ UNIT_TESTS(
     the_oldest_silent_one_makes_room, silence_delays_nobody, a_process_with_many_cookies_is_resumed,
     a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
     who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
-    in_the_middle_of_its_plan_nobody_is_over_the_limit,
+    a_port_over_the_limit_ends_the_plan, in_the_middle_of_its_plan_nobody_is_over_the_limit,
     over_its_runtimes_a_user_is_resumed_without_a_plan,
     descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
     those_who_run_make_room_for_who_is_missed, who_is_missed_and_does_not_come_costs_little,
