@@ -454,6 +454,8 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
                     struct moment now);
 void decide_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now);
+/* False when the records may lack what earlier daemons knew of it and of others in its process. */
+bool decide_has_all_records(const struct runtime *runtime);
 /* What earlier daemons wrote down. False when the same is remembered already; the caller keeps the
  * memory then. */
 bool decide_remember(struct broker *broker, struct memory *memory) MUST_CHECK;

@@ -87,6 +87,19 @@ static bool may_have_lost_its_record(const struct runtime *runtime)
     return runtime->start_time == 0 || runtime->start_time <= runtime->broker->distrusted_until;
 }
 
+bool decide_has_all_records(const struct runtime *runtime)
+{
+    switch (runtime->broker->trust) {
+    case BROKER_TRUSTS_RECORDS:
+        return true;
+    case BROKER_DISTRUSTS_RECORDS:
+        return !may_have_lost_its_record(runtime);
+    case BROKER_HAS_NO_RECORDS:
+        return false;
+    }
+    return false;
+}
+
 /* Over a limit of runtimes that are not yet resumed; this one is counted already. */
 static const char *limit_problem(const struct runtime *runtime)
 {

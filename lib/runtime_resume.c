@@ -271,7 +271,7 @@ static enum picture picture_seen(const struct runtime *runtime, const struct fac
     enum picture picture = picture_of(facts, runtime->pid);
     const struct process *process = runtime->process;
     bool may_be_anothers = !process->is_identified || process->n_cookies > 1 ||
-                           process->has_more_cookies ||
+                           process->has_more_cookies || !decide_has_all_records(runtime) ||
                            process_has_namesake(runtime->broker, process);
 
     return picture == PICTURE_RUNNING && may_be_anothers ? PICTURE_UNKNOWN : picture;

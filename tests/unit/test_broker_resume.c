@@ -463,10 +463,11 @@ static void neighbour_is_resumed(struct world *world, struct world_process *proc
 }
 
 /* The threads of a process show that one of its runtimes runs, whichever that is: so where both are
- * known, where one could not be identified, and where only the records know of it. */
+ * known, where one could not be identified, where only the records know of it, and where they may
+ * have been lost. */
 START_TEST(a_neighbour_that_runs_says_nothing)
 {
-    enum { IS_KNOWN, IS_UNIDENTIFIED, IS_RECORDED, CASES };
+    enum { IS_KNOWN, IS_UNIDENTIFIED, IS_RECORDED, IS_LOST, CASES };
 
     for (int i = 0; i < CASES; i++) {
         struct world *world = world_new(no_rules);
@@ -478,8 +479,8 @@ START_TEST(a_neighbour_that_runs_says_nothing)
         world_pass(world, span_from_s(30), true);
         ck_assert(runs(runtime));
         process->is_silent = false;
-        if (i == IS_RECORDED)
-            world_restart(world, BROKER_TRUSTS_RECORDS);
+        if (i == IS_RECORDED || i == IS_LOST)
+            world_restart(world, i == IS_LOST ? BROKER_HAS_NO_RECORDS : BROKER_TRUSTS_RECORDS);
         neighbour_is_resumed(world, process);
         world_free(world);
     }
