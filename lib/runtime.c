@@ -207,15 +207,27 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     return runtime;
 }
 
+/* It needs the handle of its process no more. Whoever else is in that process relied on it, too. */
+static void let_handle_go(struct runtime *runtime, struct moment now)
+{
+    struct runtime *other;
+
+    if (!runtime->holds_process)
+        return;
+    runtime->holds_process = false;
+    process_release(runtime->broker, runtime->process);
+    TAILQ_FOREACH(other, &runtime->process->runtimes, in_process) {
+        if (other != runtime)
+            runtime_watch_alive(other, now);
+    }
+}
+
 static void leave_process(struct runtime *runtime)
 {
     struct process *process = runtime->process;
 
     if (!process)
         return;
-    if (runtime->holds_process)
-        process_release(runtime->broker, process);
-    runtime->holds_process = false;
     runtime->process = NULL;
     TAILQ_REMOVE(&process->runtimes, runtime, in_process);
     process_settle(runtime->broker, process);
@@ -320,6 +332,7 @@ void runtime_end(struct runtime *runtime, const char *why, struct moment now)
     while (!TAILQ_EMPTY(&runtime->connections))
         connection_close(TAILQ_FIRST(&runtime->connections), now);
     free_slot(runtime);
+    let_handle_go(runtime, now);
     leave_process(runtime);
     runtime_forget_history(broker);
 }
@@ -416,16 +429,10 @@ void runtime_hold_process(struct runtime *runtime)
 
 void runtime_release_process(struct runtime *runtime, struct moment now)
 {
-    struct process *process = runtime->process;
-
     if (!runtime->holds_process)
         return;
-    runtime->holds_process = false;
-    process_release(runtime->broker, runtime->process);
-    /* Whoever else is in that process relied on the handle, too. */
-    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
-        runtime_watch_alive(runtime, now);
-    }
+    let_handle_go(runtime, now);
+    runtime_watch_alive(runtime, now);
 }
 
 void runtime_detached(struct runtime *runtime, struct connection *connection, bool was_answered,

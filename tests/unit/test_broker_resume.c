@@ -513,6 +513,30 @@ START_TEST(neighbours_are_looked_after_when_the_handle_goes)
 }
 END_TEST
 
+/* So when the handle goes because the one that needed it has ended. */
+START_TEST(neighbours_are_looked_after_when_its_owner_ends)
+{
+    struct world *world = world_new(one_variable);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct guid cookies[] = {world_cookie("aaaaaaaa"), world_cookie("bbbbbbbb")};
+    struct world_connection *connections[ARRAY_LENGTH(cookies)];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cookies); i++) {
+        connections[i] = world_connect(world, process, 0);
+        world_advertise(connections[i], &cookies[i], (uint64_t)process->pid);
+    }
+    ck_assert(process->held != 0);
+    world_end(connections[0]);
+    world_end(connections[1]);
+    /* A third one: for all that is known the process has become another program. */
+    cookies[0] = world_cookie("cccccccc");
+    world_advertise(world_connect(world, process, 0), &cookies[0], (uint64_t)process->pid);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    world_pass(world, span_from_s(1), false);
+    world_free(world);
+}
+END_TEST
+
 /* Nobody answers what its process is: its second port is no other runtime for that. */
 START_TEST(a_second_port_without_facts_is_its_own)
 {
@@ -602,5 +626,6 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            a_last_connection_of_the_forgotten_is_nobody,
            whose_process_has_ended_and_who_still_speaks_is_resumed,
            who_cannot_be_identified_goes_on_with_no_plan, a_neighbour_that_runs_says_nothing,
-           neighbours_are_looked_after_when_the_handle_goes, a_second_port_without_facts_is_its_own,
+           neighbours_are_looked_after_when_the_handle_goes,
+           neighbours_are_looked_after_when_its_owner_ends, a_second_port_without_facts_is_its_own,
            over_a_limit_another_port_is_not_forgotten, who_stays_unidentified_stays_one);
