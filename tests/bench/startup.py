@@ -25,14 +25,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
 import harness  # noqa: E402
 from rig import Rig  # noqa: E402
 
-RULES = """rules:
-  - name: plan
-    match: {{ args: --planned }}
-    env: {{ ONE: "1", TWO: "2", THREE: "3", DIAGPORT_TEST_ONE: "4" }}
-    startup_hooks: [ {{ path: HOOK }} ]
-    profilers: [ {{ clsid: "CLSID", path: PROFILER, required: false }} ]
-"""
-
 KINDS = {
     "no port": (False, []),
     "no rule matches": (True, []),
@@ -93,13 +85,19 @@ def main():
     rig = Rig(sys.argv[1])
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15
     folder = harness.Folder()
-    rules = (RULES.replace("HOOK", rig.hook_a).replace("CLSID", rig.profiler_clsid).replace("PROFILER", rig.profiler))
-    daemon = harness.Daemon(folder, rules)
+    plan = harness.rule(
+        "plan",
+        {"args": "--planned"},
+        env={"ONE": "1", "TWO": "2", "THREE": "3", "DIAGPORT_TEST_ONE": "4"},
+        startup_hooks=[{"path": rig.hook_a}],
+        profilers=[{"clsid": rig.profiler_clsid, "path": rig.profiler}],
+    )
+    daemon = harness.Daemon(folder, [plan])
     try:
         for version in rig.versions:
             measure(rig, version, daemon, 1, rounds)
             measure(rig, version, daemon, 20, max(3, rounds // 3))
-        outcomes = [runtime["outcome"] for runtime in daemon.runtimes()]
+        outcomes = [runtime["outcome"] for runtime in daemon.get("/v1/runtimes")["runtimes"]]
         print("outcomes:", {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))})
     finally:
         daemon.stop()
