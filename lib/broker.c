@@ -398,14 +398,9 @@ void broker_process_ended(struct broker *broker, uint64_t id, struct moment now)
 void broker_handle_lost(struct broker *broker, uint64_t id, struct moment now)
 {
     struct process *process = process_by_id(broker, id);
-    struct runtime *runtime;
 
-    if (!process)
-        return;
-    process_lose_handle(broker, process);
-    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
-        runtime_watch_alive(runtime, now);
-    }
+    if (process)
+        process_lose_handle(broker, process, now);
 }
 
 void broker_kill_failed(struct broker *broker, uint64_t id, struct moment now)

@@ -354,11 +354,11 @@ void process_settle(struct broker *broker, struct process *process);
 struct process *process_by_id(struct broker *broker, uint64_t id);
 /* Asks the shell to keep, or to give back, the handle of the process for one runtime. */
 void process_hold(struct broker *broker, struct process *process);
-void process_release(struct broker *broker, struct process *process);
+void process_release(struct broker *broker, struct process *process, struct moment now);
 /* Gives back one that is not needed for a kill; false when there is none. */
 bool process_give_up_handle(struct broker *broker, struct moment now);
-/* The shell has none any more. */
-void process_lose_handle(struct broker *broker, struct process *process);
+/* The shell has none any more, so whoever is in the process is looked after. */
+void process_lose_handle(struct broker *broker, struct process *process, struct moment now);
 bool process_knows_cookie(const struct process *process, const struct guid *cookie);
 /* False when the cookie would be one more than limits.cookies_per_process. */
 bool process_has_room(const struct process *process, const struct guid *cookie,

@@ -409,6 +409,7 @@ void identify_answered(struct connection *connection, const struct facts *facts,
     struct attributes attributes;
     struct process *process = NULL;
     struct runtime *runtime;
+
     connection->question = broker_forget_question(broker, connection->question);
     attributes_init(&attributes);
     if (facts && facts->is_alive &&

@@ -144,13 +144,23 @@ struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_t
     return process;
 }
 
-void process_lose_handle(struct broker *broker, struct process *process)
+static void drop_handle(struct broker *broker, struct process *process)
 {
     if (!process->is_held)
         return;
     TAILQ_REMOVE(&broker->held, process, in_held);
     broker->n_held--;
     process->is_held = false;
+}
+
+void process_lose_handle(struct broker *broker, struct process *process, struct moment now)
+{
+    struct runtime *runtime;
+
+    drop_handle(broker, process);
+    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
+        runtime_watch_alive(runtime, now);
+    }
 }
 
 static bool is_needed(const struct process *process)
@@ -167,7 +177,6 @@ static bool is_needed(const struct process *process)
 bool process_give_up_handle(struct broker *broker, struct moment now)
 {
     struct process *process = TAILQ_FIRST(&broker->held);
-    struct runtime *runtime;
     struct action *action;
 
     while (process && is_needed(process))
@@ -176,10 +185,7 @@ bool process_give_up_handle(struct broker *broker, struct moment now)
     if (!action)
         return false;
     action->process = process->id;
-    process_lose_handle(broker, process);
-    TAILQ_FOREACH(runtime, &process->runtimes, in_process) {
-        runtime_watch_alive(runtime, now);
-    }
+    process_lose_handle(broker, process, now);
     return true;
 }
 
@@ -189,7 +195,7 @@ void process_settle(struct broker *broker, struct process *process)
 
     if (!TAILQ_EMPTY(&process->runtimes))
         return;
-    process_lose_handle(broker, process);
+    drop_handle(broker, process);
     RB_REMOVE(process_tree, &broker->processes, process);
     RB_REMOVE(process_id_tree, &broker->processes_by_id, process);
     user->n_processes--;
@@ -251,7 +257,7 @@ void process_hold(struct broker *broker, struct process *process)
     broker->n_held++;
 }
 
-void process_release(struct broker *broker, struct process *process)
+void process_release(struct broker *broker, struct process *process, struct moment now)
 {
     struct action *action;
 
@@ -261,7 +267,7 @@ void process_release(struct broker *broker, struct process *process)
     if (!action)
         return;
     action->process = process->id;
-    process_lose_handle(broker, process);
+    process_lose_handle(broker, process, now);
 }
 
 struct moment pace_next(struct pace *pace, struct moment now)

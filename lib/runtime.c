@@ -143,16 +143,14 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
                        const char *why, struct moment now)
 {
     const char *old_state = runtime_state_name(runtime->state);
+    bool moves = runtime_has_ended(runtime) != is_end(state); /* in the registry of cookies */
 
-    if (runtime_has_ended(runtime) == is_end(state)) {
-        leave_state(runtime);
-        join_state(runtime, state);
-    } else {
+    if (moves)
         identify_unregister(runtime);
-        leave_state(runtime);
-        join_state(runtime, state);
+    leave_state(runtime);
+    join_state(runtime, state);
+    if (moves)
         identify_register(runtime);
-    }
     runtime_set_next(runtime, deadline);
     runtime_judge_waiting(runtime);
     if (state >= RUNTIME_HELD)
@@ -207,29 +205,15 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     return runtime;
 }
 
-/* It needs the handle of its process no more. Whoever else is in that process relied on it, too. */
-static void let_handle_go(struct runtime *runtime, struct moment now)
-{
-    struct runtime *other;
-
-    if (!runtime->holds_process)
-        return;
-    runtime->holds_process = false;
-    process_release(runtime->broker, runtime->process);
-    TAILQ_FOREACH(other, &runtime->process->runtimes, in_process) {
-        if (other != runtime)
-            runtime_watch_alive(other, now);
-    }
-}
-
-static void leave_process(struct runtime *runtime)
+static void leave_process(struct runtime *runtime, struct moment now)
 {
     struct process *process = runtime->process;
 
-    if (!process)
-        return;
     runtime->process = NULL;
     TAILQ_REMOVE(&process->runtimes, runtime, in_process);
+    if (runtime->holds_process)
+        process_release(runtime->broker, process, now);
+    runtime->holds_process = false;
     process_settle(runtime->broker, process);
 }
 
@@ -237,10 +221,9 @@ void runtime_free(struct runtime *runtime)
 {
     struct broker *broker = runtime->broker;
 
-    assert(TAILQ_EMPTY(&runtime->connections));
+    assert(!runtime->process && TAILQ_EMPTY(&runtime->connections));
     broker_forget_question(broker, runtime->question);
     leave_state(runtime);
-    leave_process(runtime);
     identify_unregister(runtime);
     broker_delist(runtime);
     deadline_stop(&broker->ends, &runtime->end);
@@ -332,8 +315,7 @@ void runtime_end(struct runtime *runtime, const char *why, struct moment now)
     while (!TAILQ_EMPTY(&runtime->connections))
         connection_close(TAILQ_FIRST(&runtime->connections), now);
     free_slot(runtime);
-    let_handle_go(runtime, now);
-    leave_process(runtime);
+    leave_process(runtime, now);
     runtime_forget_history(broker);
 }
 
@@ -431,8 +413,8 @@ void runtime_release_process(struct runtime *runtime, struct moment now)
 {
     if (!runtime->holds_process)
         return;
-    let_handle_go(runtime, now);
-    runtime_watch_alive(runtime, now);
+    runtime->holds_process = false;
+    process_release(runtime->broker, runtime->process, now);
 }
 
 void runtime_detached(struct runtime *runtime, struct connection *connection, bool was_answered,

@@ -82,22 +82,13 @@ static enum runtime_outcome outcome_by_record(struct runtime *runtime, const cha
     return OUTCOME_UNKNOWN;
 }
 
-static bool may_have_lost_its_record(const struct runtime *runtime)
-{
-    return runtime->start_time == 0 || runtime->start_time <= runtime->broker->distrusted_until;
-}
-
 bool decide_has_all_records(const struct runtime *runtime)
 {
-    switch (runtime->broker->trust) {
-    case BROKER_TRUSTS_RECORDS:
-        return true;
-    case BROKER_DISTRUSTS_RECORDS:
-        return !may_have_lost_its_record(runtime);
-    case BROKER_HAS_NO_RECORDS:
-        return false;
-    }
-    return false;
+    const struct broker *broker = runtime->broker;
+
+    return broker->trust == BROKER_TRUSTS_RECORDS ||
+           (broker->trust == BROKER_DISTRUSTS_RECORDS &&
+            runtime->start_time > broker->distrusted_until);
 }
 
 /* Over a limit of runtimes that are not yet resumed; this one is counted already. */
@@ -118,17 +109,11 @@ static const char *limit_problem(const struct runtime *runtime)
 /* Why nothing may be applied to it whatever its rule says; NULL when nothing stands against it. */
 static const char *trust_problem(const struct runtime *runtime)
 {
-    switch (runtime->broker->trust) {
-    case BROKER_TRUSTS_RECORDS:
-        return limit_problem(runtime);
-    case BROKER_DISTRUSTS_RECORDS:
-        if (may_have_lost_its_record(runtime))
-            return "it is older than the records, since those before were damaged or lost";
-        return limit_problem(runtime);
-    case BROKER_HAS_NO_RECORDS:
+    if (runtime->broker->trust == BROKER_HAS_NO_RECORDS)
         return "no record of it can be kept";
-    }
-    return NULL;
+    if (!decide_has_all_records(runtime))
+        return "it is older than the records, since those before were damaged or lost";
+    return limit_problem(runtime);
 }
 
 static void observe(struct runtime *runtime, struct moment now)
