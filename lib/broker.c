@@ -94,11 +94,10 @@ struct broker *broker_free(struct broker *broker)
 
     if (!broker)
         return NULL;
+    /* Nobody carries out the actions of this, so what the records say stays for the next daemon. */
     while (!TAILQ_EMPTY(&broker->runtimes)) {
         struct runtime *runtime = TAILQ_FIRST(&broker->runtimes);
 
-        /* What the records say has to stay: the next daemon reads them. */
-        runtime->slot = RUNTIME_NO_SLOT;
         runtime_end(runtime, "the daemon ended", end);
         if (TAILQ_FIRST(&broker->runtimes) == runtime)
             runtime_free(runtime);
@@ -343,7 +342,7 @@ uint32_t broker_take_slot(struct broker *broker)
         broker->slot_hint = slot + 1;
         return slot;
     }
-    return RUNTIME_NO_SLOT;
+    return PROCESS_NO_SLOT;
 }
 
 bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record)

@@ -93,6 +93,16 @@ struct user {
     struct deadline unknown_end;
 };
 
+/* There is no record yet. */
+#define PROCESS_NO_SLOT UINT32_MAX
+
+/* What is kept of each runtime that a process has had: one that was taken for replaced may come
+ * back, to us or to the next daemon. */
+struct process_cookie {
+    struct guid cookie;
+    uint32_t slot; /* of its record; PROCESS_NO_SLOT */
+};
+
 struct process {
     RB_ENTRY(process) link; /* pid, start time */
     RB_ENTRY(process) by_id;
@@ -102,7 +112,7 @@ struct process {
     uint64_t start_time;
     bool is_identified; /* false: pid or start time is not known, `start_time` is a serial number */
     struct user *user;
-    struct guid *cookies; /* seen in its life */
+    struct process_cookie *cookies; /* seen in its life */
     size_t n_cookies;
     bool has_several;      /* runtimes at a time: a new one is no sign that the old one ended */
     bool has_more_cookies; /* than are remembered */
@@ -302,7 +312,7 @@ bool broker_ask(struct broker *broker, enum question_purpose purpose, struct con
 /* Nobody waits for it any more. NULL is allowed. Returns NULL. */
 struct question *broker_forget_question(struct broker *broker, struct question *question);
 
-/* A free slot of the record file, taken; RUNTIME_NO_SLOT when there is none. */
+/* A free slot of the record file, taken; PROCESS_NO_SLOT when there is none. */
 uint32_t broker_take_slot(struct broker *broker);
 /* Writes a record into a slot, RECORD_NONE frees it. False when memory is out. */
 bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
@@ -365,6 +375,8 @@ bool process_has_room(const struct process *process, const struct guid *cookie,
                       const struct policy_limits *limits);
 /* False when memory is out. A cookie that is known already is fine. */
 bool process_remember_cookie(struct process *process, const struct guid *cookie) MUST_CHECK;
+/* Where the record of one of its cookies, which it knows, is or will be. */
+uint32_t *process_slot(struct process *process, const struct guid *cookie);
 /* When the next Resume to a connection without a runtime may go out. */
 struct moment pace_next(struct pace *pace, struct moment now);
 

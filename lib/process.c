@@ -5,6 +5,7 @@
  * What a runtime or a connection is about is not known here.
  */
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "lib/broker_core.h"
@@ -189,6 +190,20 @@ bool process_give_up_handle(struct broker *broker, struct moment now)
     return true;
 }
 
+static void free_slots(struct broker *broker, struct process *process)
+{
+    static const struct record nothing = {.phase = RECORD_NONE};
+
+    for (size_t i = 0; i < process->n_cookies; i++) {
+        uint32_t *slot = &process->cookies[i].slot;
+
+        /* One that cannot be freed now says something true about a dead process, and is freed by
+         * the next daemon. */
+        if (*slot != PROCESS_NO_SLOT && broker_mark(broker, *slot, &nothing))
+            *slot = PROCESS_NO_SLOT;
+    }
+}
+
 void process_settle(struct broker *broker, struct process *process)
 {
     struct user *user = process->user;
@@ -196,6 +211,7 @@ void process_settle(struct broker *broker, struct process *process)
     if (!TAILQ_EMPTY(&process->runtimes))
         return;
     drop_handle(broker, process);
+    free_slots(broker, process);
     RB_REMOVE(process_tree, &broker->processes, process);
     RB_REMOVE(process_id_tree, &broker->processes_by_id, process);
     user->n_processes--;
@@ -204,13 +220,26 @@ void process_settle(struct broker *broker, struct process *process)
     free(process);
 }
 
-bool process_knows_cookie(const struct process *process, const struct guid *cookie)
+static struct process_cookie *find_cookie(const struct process *process, const struct guid *cookie)
 {
     for (size_t i = 0; i < process->n_cookies; i++) {
-        if (guid_compare(&process->cookies[i], cookie) == 0)
-            return true;
+        if (guid_compare(&process->cookies[i].cookie, cookie) == 0)
+            return &process->cookies[i];
     }
-    return false;
+    return NULL;
+}
+
+bool process_knows_cookie(const struct process *process, const struct guid *cookie)
+{
+    return find_cookie(process, cookie);
+}
+
+uint32_t *process_slot(struct process *process, const struct guid *cookie)
+{
+    struct process_cookie *known = find_cookie(process, cookie);
+
+    assert(known);
+    return &known->slot;
 }
 
 bool process_has_room(const struct process *process, const struct guid *cookie,
@@ -222,7 +251,7 @@ bool process_has_room(const struct process *process, const struct guid *cookie,
 
 bool process_remember_cookie(struct process *process, const struct guid *cookie)
 {
-    struct guid *cookies;
+    struct process_cookie *cookies;
 
     if (process_knows_cookie(process, cookie))
         return true;
@@ -230,7 +259,8 @@ bool process_remember_cookie(struct process *process, const struct guid *cookie)
     if (!cookies)
         return false;
     process->cookies = cookies;
-    process->cookies[process->n_cookies++] = *cookie;
+    process->cookies[process->n_cookies++] =
+        (struct process_cookie){.cookie = *cookie, .slot = PROCESS_NO_SLOT};
     return true;
 }
 

@@ -184,7 +184,6 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     runtime->deadline_length = runtime->policy->defaults.deadline;
     runtime->retry_at = MOMENT_NEVER;
     runtime->hold_until = MOMENT_NEVER;
-    runtime->slot = RUNTIME_NO_SLOT;
     runtime->n_suspending = -1;
     plan_init(&runtime->plan);
     TAILQ_INIT(&runtime->connections);
@@ -247,24 +246,16 @@ bool runtime_mark(struct runtime *runtime, enum record_phase phase)
         .pid = runtime->pid,
         .start_time = runtime->start_time,
         .cookie = runtime->cookie,
-    }; /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
+    };
+    uint32_t *slot;
+
+    /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
     if (!runtime->process->is_identified)
         return false;
-    if (runtime->slot == RUNTIME_NO_SLOT)
-        runtime->slot = broker_take_slot(runtime->broker);
-    return runtime->slot != RUNTIME_NO_SLOT && broker_mark(runtime->broker, runtime->slot, &record);
-}
-
-static void free_slot(struct runtime *runtime)
-{
-    static const struct record nothing = {.phase = RECORD_NONE};
-
-    if (runtime->slot == RUNTIME_NO_SLOT)
-        return;
-    /* A slot that cannot be freed now says something true about a dead process, and is freed by
-     * the next daemon. */
-    if (broker_mark(runtime->broker, runtime->slot, &nothing))
-        runtime->slot = RUNTIME_NO_SLOT;
+    slot = process_slot(runtime->process, &runtime->cookie);
+    if (*slot == PROCESS_NO_SLOT)
+        *slot = broker_take_slot(runtime->broker);
+    return *slot != PROCESS_NO_SLOT && broker_mark(runtime->broker, *slot, &record);
 }
 
 void runtime_forget_history(struct broker *broker)
@@ -314,7 +305,6 @@ void runtime_end(struct runtime *runtime, const char *why, struct moment now)
                       now);
     while (!TAILQ_EMPTY(&runtime->connections))
         connection_close(TAILQ_FIRST(&runtime->connections), now);
-    free_slot(runtime);
     leave_process(runtime, now);
     runtime_forget_history(broker);
 }

@@ -116,9 +116,6 @@ enum {
     RUNTIME_ARGUMENTS_MAX = 4096,
 };
 
-/* The place in the state file of a runtime that has none. */
-#define RUNTIME_NO_SLOT UINT32_MAX
-
 struct runtime_port {
     uint32_t listener;
     uint32_t n_resumed; /* Resumes answered there since the count began */
@@ -170,7 +167,6 @@ struct runtime {
     struct moment retry_at;
     bool is_begun; /* its record says that the plan was begun */
     bool is_marked_resumed;
-    uint32_t slot;            /* of its record; RUNTIME_NO_SLOT */
     struct moment hold_until; /* an operator wants it held until then; MOMENT_NEVER: no wish */
     bool is_hold_wished;
 

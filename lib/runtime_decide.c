@@ -70,7 +70,7 @@ static enum runtime_outcome outcome_by_record(struct runtime *runtime, const cha
     if (!memory)
         return OUTCOME_NONE;
     phase = memory->record.phase;
-    runtime->slot = memory->slot;
+    *process_slot(runtime->process, &runtime->cookie) = memory->slot;
     runtime->is_begun = true;
     RB_REMOVE(memory_tree, &runtime->broker->memories, memory);
     free(memory);

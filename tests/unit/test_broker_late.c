@@ -205,6 +205,30 @@ START_TEST(after_the_end_of_a_runtime_its_record_is_free)
 }
 END_TEST
 
+/* It was taken for replaced by another program while it had no connection, and comes back to the
+ * next daemon. */
+START_TEST(who_was_taken_for_replaced_keeps_its_record)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS), *second;
+    struct world_command command;
+
+    world_start(runtime);
+    world_serve(world);
+    world_end(runtime->connections[0]);
+    second = world_runtime(world, runtime->process, "bbbbbbbb", first, 1);
+    second->process->picture = WORLD_SUSPENDED;
+    world_start(second);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_connect_port(runtime, 0);
+    ck_assert(world_take_command(runtime->connections[0], &command));
+    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    world_free(world);
+}
+END_TEST
+
 /* Damaged records: whoever is older than the daemon may have had its plan. */
 START_TEST(without_records_only_the_young_are_planned)
 {
@@ -419,7 +443,7 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            without_its_port_list_nothing_that_could_kill_is_sent,
            who_waited_suspended_gets_its_plan, who_shows_nothing_gets_a_plan_while_it_is_young,
            a_restart_never_plans_again, after_the_end_of_a_runtime_its_record_is_free,
-           without_records_only_the_young_are_planned,
+           who_was_taken_for_replaced_keeps_its_record, without_records_only_the_young_are_planned,
            where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
            in_a_container_the_inner_pid_is_claimed, who_has_no_pid_here_gets_resume,
            a_cookie_of_two_processes_gets_one_plan, an_exec_is_a_new_runtime,
