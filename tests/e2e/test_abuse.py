@@ -128,7 +128,8 @@ def test_the_advertise_comes_byte_by_byte(daemon, fake):
 
 
 def test_one_process_with_a_thousand_cookies(daemon, fleet, abuse, folder):
-    """The first one might be a runtime; what else it says is only resumed, and never in a tight circle."""
+    """The first ones might be a runtime and what it became; what else it says is only resumed, and never in a tight
+    circle."""
     one = daemon([plan(folder)], limits={"connections_per_user": 100000})
     before = one.descriptors()
     liar = abuse(one.socket, "--connections", "1000", "--cookies", "1000", "--send", "advertise", "--answer")
@@ -140,7 +141,9 @@ def test_one_process_with_a_thousand_cookies(daemon, fleet, abuse, folder):
     assert end["resumes"] >= 16
     mine = one.get(f"/v1/runtimes?pid={liar.pid}")["runtimes"]
     assert len(mine) == 4
-    assert sum(entry["outcome"] == "unknown" for entry in mine) >= 3
+    # Beside an open connection of another one; what comes when the one before has closed its own is an exec.
+    assert any(entry["outcome"] == "unknown" for entry in mine)
+    assert all(entry["outcome"] in ("unknown", "failed", "partial") for entry in mine)
     one.wait("gone ", times=54)
     one.has_descriptors(before)
 

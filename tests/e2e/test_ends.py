@@ -47,10 +47,13 @@ def test_a_program_becomes_another_in_the_same_process(daemon, fake, folder, poi
     """Own entry, own plan: what the first one was given is gone with it."""
     one = daemon([plan(folder)])
     runtime = fake(one.socket, f"exec-after={point}")
-    has_started = point == "start"
-    reports = [runtime.report(times=n + 1) for n in range(2 if has_started else 1)]
-    assert [report["generation"] for report in reports] == [0, 1][-len(reports) :]
+    reports = [runtime.report()]
+    # Its managed code may be faster than its exec after Resume.
+    if point in ("start", "resume") and reports[0]["generation"] == 0:
+        reports.append(runtime.report(times=2))
     last = reports[-1]
+    assert last["generation"] == 1
+    assert len(reports) == 2 or point != "start"
     assert last["environment"] == {"A": "1"}
     assert [profiler["path"] for profiler in last["profilers"]] == [str(folder / "profiler.so")]
     assert last["hooks"] == [str(folder / "Hook.dll")]
