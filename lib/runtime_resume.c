@@ -368,6 +368,13 @@ void resume_deadline(struct runtime *runtime, struct moment now)
         resume_advance(runtime, now);
         return;
     }
+    /* When we were late ourselves, the answer is there and only not taken yet. */
+    if (runtime->state == RUNTIME_SETTLING && runtime->question && !runtime->is_look_late) {
+        runtime->is_look_late = true;
+        runtime_set_next(runtime, next_look(runtime, now));
+        return;
+    }
+    runtime->is_look_late = false;
     runtime->n_looks++;
     if (runtime->state == RUNTIME_SETTLING)
         runtime->n_settle_looks++;

@@ -71,6 +71,28 @@ START_TEST(who_hides_its_environment_gets_one_command_too)
 }
 END_TEST
 
+/* While the daemon stands still nobody takes the answers to its questions: they are not lost. */
+START_TEST(a_stall_costs_no_second_resume)
+{
+    struct world *world = world_new(no_rules);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", PORT), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world->are_answers_slow = true;
+    world_serve(world);
+    /* It comes back, and who that is was answered; its list of ports was not yet. */
+    ck_assert(world_answer_one(world, 1));
+    world_stall(world, span_from_s(1));
+    world_wake(world);
+    world->are_answers_slow = false;
+    world_pass(world, span_from_s(1), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_free(world);
+}
+END_TEST
+
 static void ports_get_their_resume(const char *policy, const char *environ, const uint32_t *ports,
                                    size_t n_ports, const char *story)
 {
@@ -617,10 +639,10 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
 END_TEST
 
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
-           every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
-           a_foreign_port_is_named, stopping_waits_for_every_port,
-           stopping_does_not_wait_for_foreign_ports, a_late_port_is_resumed,
-           a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
+           a_stall_costs_no_second_resume, every_port_of_ours_gets_its_resume,
+           after_a_restart_every_port_gets_one_again, a_foreign_port_is_named,
+           stopping_waits_for_every_port, stopping_does_not_wait_for_foreign_ports,
+           a_late_port_is_resumed, a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
            the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
            who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
            a_last_connection_of_the_forgotten_is_nobody,
