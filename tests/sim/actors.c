@@ -30,6 +30,18 @@ const char *actors_draw_exe(struct dice *dice)
     return exes[dice_throw(dice, ARRAY_LENGTH(exes))];
 }
 
+/* What goes wrong once goes wrong again: a plan fails, and taking it back does, too. */
+static enum world_fault be_clumsy(const struct actor *actor, const struct world_command *command,
+                                  uint32_t *ret_hresult)
+{
+    unsigned n_taken = actor->runtime->n_taken;
+
+    *ret_hresult = HRESULT_FAIL;
+    if (n_taken < actor->n_right || command->id == COMMAND_RESUME)
+        return WORLD_ANSWERS;
+    return n_taken == actor->n_right ? WORLD_REFUSES : actor->habit;
+}
+
 static enum world_fault misbehave(struct world_runtime *runtime,
                                   const struct world_command *command, uint32_t *ret_hresult)
 {
@@ -43,6 +55,8 @@ static enum world_fault misbehave(struct world_runtime *runtime,
     struct dice dice = dice_new(actor->salt + UINT64_C(31) * runtime->n_taken);
     enum world_fault fault;
 
+    if (actor->is_clumsy)
+        return be_clumsy(actor, command, ret_hresult);
     if (!dice_chance(&dice, actor->fault_percent))
         return WORLD_ANSWERS;
     fault = faults[dice_throw(&dice, ARRAY_LENGTH(faults))];

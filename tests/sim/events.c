@@ -28,6 +28,27 @@ static void runtime_comes(struct history *history, struct dice *dice)
     world_start(actors_add(history, dice, process, ports, n_ports)->runtime);
 }
 
+/* It has a plan, a part of which it does. */
+static void clumsy_runtime_comes(struct history *history, struct dice *dice)
+{
+    static const char *const planned[] = {"/app/plan", "/app/few", "/app/few"};
+    static const enum world_fault habits[] = {WORLD_REFUSES, WORLD_READS_ONLY,
+                                              WORLD_ANSWERS_GARBAGE, WORLD_CLOSES, WORLD_DROPS};
+    uint32_t port[] = {dice_throw(dice, WORLD_LISTENERS)};
+    struct world_process *process;
+    struct actor *actor;
+
+    if (!actors_have_room(history))
+        return;
+    process = actors_add_process(history, dice, planned[dice_throw(dice, ARRAY_LENGTH(planned))],
+                                 actors_environ(1, port));
+    actor = actors_add(history, dice, process, port, 1);
+    actor->is_clumsy = true;
+    actor->n_right = 1 + dice_throw(dice, 6);
+    actor->habit = habits[dice_throw(dice, ARRAY_LENGTH(habits))];
+    world_start(actor->runtime);
+}
+
 /* A library with a runtime of its own in a program that has one. */
 static void second_runtime_comes(struct history *history, struct dice *dice)
 {
@@ -357,6 +378,14 @@ static void memory_runs_short(struct history *history, struct dice *dice)
     history->failing_allocation = 1 + dice_throw(dice, 12);
 }
 
+/* From now on it takes a while until threads show that a runtime runs. */
+static void machine_is_busy(struct history *history, struct dice *dice)
+{
+    static const uint32_t lags_ms[] = {0, 5, 50, 500, 5000};
+
+    history->world->lag = span_from_ms(lags_ms[dice_throw(dice, ARRAY_LENGTH(lags_ms))]);
+}
+
 static const struct event {
     const char *name;
     unsigned weight;
@@ -391,6 +420,8 @@ static const struct event {
     {"killed-die", 2, killed_die},
     {"shell-fails", 1, shell_fails},
     {"memory-runs-short", 1, memory_runs_short},
+    {"clumsy-runtime-comes", 3, clumsy_runtime_comes},
+    {"machine-is-busy", 2, machine_is_busy},
 };
 
 size_t history_n_kinds(void)

@@ -170,8 +170,8 @@ void history_begin_anew(struct history *history, enum broker_trust trust)
     history->is_current = true;
 }
 
-/* Whoever could not be identified may be somebody else the next time; and who dies leaves his
- * cookie to whoever took it. */
+/* Whoever could not be identified may be somebody else the next time; and who dies, or is
+ * killed, leaves his cookie to whoever took it. */
 static void note_changes(struct history *history)
 {
     for (size_t i = 0; i < history->n_actors; i++) {
@@ -179,7 +179,8 @@ static void note_changes(struct history *history)
         const struct runtime *seen = promises_find(history, actor);
 
         actor->is_forgotten |= seen && seen->process && !seen->process->is_identified;
-        if (actor->is_namesake && actor->runtime->process->is_dead)
+        if (actor->is_namesake &&
+            (actor->runtime->process->is_dead || actor->runtime->process->was_killed))
             actors_let_liars_go(history);
     }
 }

@@ -54,6 +54,9 @@ struct world_process {
     const char *cgroup;
     const char *environ; /* likewise */
     enum world_picture picture;
+    /* What its threads show up to then, when it runs already. */
+    enum world_picture late_picture;
+    struct moment shows_at;
     char state; /* of /proc/PID/stat */
     const struct world_file *files;
     size_t n_files;
@@ -183,6 +186,7 @@ struct world {
     bool fails_to_hold;
     bool fails_to_kill;
     bool fails_to_send;
+    struct span lag;      /* from Resume until threads show that a runtime runs */
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
     struct world_question *questions; /* open ones */
