@@ -392,7 +392,8 @@ void identify_connection(struct connection *connection, struct moment now);
 /* `facts` NULL: the answer did not come in time. */
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now);
 
-/* Resume was sent to one that only its user remembers. */
+/* Resume is sent to one that only its user remembers, and was sent. */
+void identify_resume_unknown(const struct connection *connection);
 void identify_resumed_unknown(const struct connection *connection, struct moment now);
 
 /* The registry of cookies. A runtime's place in it depends on whether it has ended: it is taken out
@@ -503,6 +504,8 @@ void kill_failed(struct runtime *runtime, struct moment now);
 
 void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
                   struct moment now);
+/* Before a Resume of it is sent, counted or not. */
+void resume_mark(struct runtime *runtime);
 void resume_advance(struct runtime *runtime, struct moment now);
 void resume_answered(struct runtime *runtime, struct connection *connection,
                      enum runtime_flight flight, struct moment now);

@@ -207,6 +207,15 @@ static void be_unknown(struct connection *connection, enum connection_state stat
     connection_be_nameless(connection, &connection->user->pace, state, now);
 }
 
+void identify_resume_unknown(const struct connection *connection)
+{
+    struct runtime *runtime = find_likely(connection);
+
+    /* This may be all the Resume that it ever takes. */
+    if (runtime)
+        resume_mark(runtime);
+}
+
 void identify_resumed_unknown(const struct connection *connection, struct moment now)
 {
     struct runtime *runtime = find_likely(connection);

@@ -104,15 +104,20 @@ void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const c
     runtime_advance(runtime, now);
 }
 
+void resume_mark(struct runtime *runtime)
+{
+    /* What cannot be recorded is resumed all the same: the record is for us, the Resume for it. */
+    if (!runtime->is_marked_resumed)
+        runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED);
+}
+
 static void send_resume(struct runtime *runtime, struct connection *connection,
                         enum runtime_flight flight, struct moment now)
 {
     struct bytes message;
     struct step *step;
 
-    /* What cannot be recorded is resumed all the same: the record is for us, the Resume for it. */
-    if (!runtime->is_marked_resumed)
-        runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED);
+    resume_mark(runtime);
     bytes_init(&message, WIRE_MESSAGE_MAX);
     if (command_write_plain(&message, COMMAND_RESUME) != 0) {
         broker_out_of_memory(runtime->broker, now);

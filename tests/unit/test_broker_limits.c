@@ -368,6 +368,38 @@ START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
 }
 END_TEST
 
+/* A plan that fails before anything was sent leaves no record. So the Resume that follows has to,
+ * even the one over the limit that may be the only one: threads do not show at once that it runs,
+ * and the next daemon would begin again. */
+START_TEST(resume_over_the_limit_is_recorded)
+{
+    struct world *world =
+        world_new(HEAD "limits: { connections_per_user: 1 }\n"
+                       "rules: [ { name: r, match: all, env: { ONE: null } } ]\n");
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+
+    process->has_no_handle = true;
+    process->hides_environ = true;
+    world->lag = span_from_s(5);
+    world_start(runtime);
+    while (world_find(world, "aaaaaaaa")->state < RUNTIME_RESUMING) {
+        if (runtime->n_commands == 1)
+            world_connect(world, world_process(world, "/app", ENVIRON), 0);
+        ck_assert(world_serve_one(runtime));
+    }
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_FAILED);
+    ck_assert_uint_eq(world_find(world, "aaaaaaaa")->n_connections, 0);
+    ck_assert(world_serve_one(runtime));
+    ck_assert_str_eq(world_story(runtime), "kind, info3, environment, resume");
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_serve(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, environment, resume, resume");
+    world_free(world);
+}
+END_TEST
+
 static const char *story_of_another(struct world *world, const char *cookie)
 {
     struct world_runtime *runtime =
@@ -822,18 +854,21 @@ START_TEST(a_smaller_history_is_forgotten_at_once)
 }
 END_TEST
 
-UNIT_TESTS(
-    a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
-    who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
-    garbage_is_let_go_at_its_first_wrong_byte, an_advertise_may_come_byte_by_byte_and_not_be_cut,
-    the_oldest_silent_one_makes_room, silence_delays_nobody, a_process_with_many_cookies_is_resumed,
-    a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
-    who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
-    a_port_over_the_limit_ends_the_plan, in_the_middle_of_its_plan_nobody_is_over_the_limit,
-    over_its_runtimes_a_user_is_resumed_without_a_plan,
-    descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
-    those_who_run_make_room_for_who_is_missed, who_is_missed_and_does_not_come_costs_little,
-    handles_make_room_for_who_is_missed, who_is_over_a_limit_pauses_no_listener,
-    the_system_gives_no_descriptor, silence_pauses_no_listener, silence_of_one_user_costs_no_other,
-    plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
-    a_runtime_with_too_many_connections_keeps_its_ports, a_smaller_history_is_forgotten_at_once);
+UNIT_TESTS(a_process_without_room_for_a_cookie_is_not_looked_at_in_full,
+           who_goes_on_after_the_reply_is_let_go, who_says_nothing_is_let_go,
+           garbage_is_let_go_at_its_first_wrong_byte,
+           an_advertise_may_come_byte_by_byte_and_not_be_cut, the_oldest_silent_one_makes_room,
+           silence_delays_nobody, a_process_with_many_cookies_is_resumed,
+           a_nameless_one_that_comes_back_is_paced,
+           over_its_connections_a_user_is_resumed_and_let_go,
+           who_may_have_been_resumed_over_the_limit_gets_no_plan,
+           many_that_were_resumed_over_the_limit, a_port_over_the_limit_ends_the_plan,
+           resume_over_the_limit_is_recorded, in_the_middle_of_its_plan_nobody_is_over_the_limit,
+           over_its_runtimes_a_user_is_resumed_without_a_plan,
+           descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
+           those_who_run_make_room_for_who_is_missed, who_is_missed_and_does_not_come_costs_little,
+           handles_make_room_for_who_is_missed, who_is_over_a_limit_pauses_no_listener,
+           the_system_gives_no_descriptor, silence_pauses_no_listener,
+           silence_of_one_user_costs_no_other, plans_leave_descriptors_to_go_on_with,
+           noise_costs_the_connection_only, a_runtime_with_too_many_connections_keeps_its_ports,
+           a_smaller_history_is_forgotten_at_once);
