@@ -86,10 +86,9 @@ struct user {
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_processes;
     struct pace pace;
-    /* Who got Resume before it was a runtime to us: the latest of them, and until when that
-     * matters. */
+    /* Who got Resume before it was a runtime to us, and until when that matters. */
     struct guid unknown[USER_UNKNOWN_MAX];
-    size_t n_unknown; /* in all */
+    size_t n_unknown; /* one more than there is room for: too many, so it may be anybody */
     struct deadline unknown_end;
 };
 
@@ -106,6 +105,9 @@ struct process {
     size_t n_cookies;
     bool has_several;      /* runtimes at a time: a new one is no sign that the old one ended */
     bool has_more_cookies; /* than are remembered */
+    /* Runtimes over the limit of cookies are resumed; with another policy up to then, a new one may
+     * be one of them. */
+    struct moment over_limit_until;
     unsigned n_holders;    /* runtimes that need its handle */
     bool is_held;          /* the shell has a handle */
     bool has_ended;
