@@ -28,6 +28,30 @@ static void runtime_comes(struct history *history, struct dice *dice)
     world_start(actors_add(history, dice, process, ports, n_ports)->runtime);
 }
 
+/*
+ * A program with two ports on one path, so that counting does not say which of
+ * them was resumed; and maybe a library with another runtime, whose threads say
+ * nothing of it.
+ */
+static void twins_come(struct history *history, struct dice *dice)
+{
+    uint32_t listener = dice_throw(dice, WORLD_LISTENERS), ports[] = {listener, listener};
+    struct world_process *process;
+    struct actor *twin, *other;
+
+    if (!actors_have_room(history))
+        return;
+    process = actors_add_process(history, dice, actors_draw_exe(dice), actors_environ(2, ports));
+    twin = actors_add(history, dice, process, ports, 2);
+    world_start(twin->runtime);
+    if (!dice_chance(dice, 70) || !actors_have_room(history))
+        return;
+    other = actors_add(history, dice, process, ports, 2);
+    twin->is_unchanged = other->is_unchanged = false;
+    twin->has_neighbour = other->has_neighbour = true;
+    world_start(other->runtime);
+}
+
 /* It has a plan, a part of which it does. */
 static void clumsy_runtime_comes(struct history *history, struct dice *dice)
 {
@@ -392,7 +416,7 @@ static const struct event {
     void (*happen)(struct history *history, struct dice *dice);
 } events[] = {
     {"runtime-comes", 10, runtime_comes},
-    {"second-runtime-comes", 1, second_runtime_comes},
+    {"second-runtime-comes", 2, second_runtime_comes},
     {"process-execs", 1, process_execs},
     {"liar-comes", 1, liar_comes},
     {"stranger-comes", 2, stranger_comes},
@@ -413,7 +437,7 @@ static const struct event {
     {"process-continues", 2, process_continues},
     {"connection-is-reset", 1, connection_is_reset},
     {"policy-is-reloaded", 1, policy_is_reloaded},
-    {"daemon-crashes", 1, daemon_crashes},
+    {"daemon-crashes", 2, daemon_crashes},
     {"records-are-lost", 1, records_are_lost},
     {"daemon-stops", 1, daemon_stops},
     {"operator-acts", 2, operator_acts},
@@ -421,7 +445,8 @@ static const struct event {
     {"shell-fails", 1, shell_fails},
     {"memory-runs-short", 1, memory_runs_short},
     {"clumsy-runtime-comes", 3, clumsy_runtime_comes},
-    {"machine-is-busy", 2, machine_is_busy},
+    {"machine-is-busy", 3, machine_is_busy},
+    {"twins-come", 3, twins_come},
 };
 
 size_t history_n_kinds(void)
