@@ -186,6 +186,7 @@ struct runtime {
     int n_suspending;     /* ports in its own list that suspend; -1 when that is not known */
     bool has_default_port_suspend;
     bool was_asked_for_ports;
+    bool runs_unseen;  /* RUNNING, since nothing shows that it does not */
     char *other_ports; /* in its own list and not ours, joined by ';'; NULL when none or unknown */
 
     struct deadline end;   /* the rule's deadline */

@@ -138,6 +138,7 @@ static void send_resume(struct runtime *runtime, struct connection *connection,
 static void be_running(struct runtime *runtime, struct moment now)
 {
     runtime->blocked = BLOCKED_NOT;
+    runtime->runs_unseen = false;
     runtime_set_state(runtime, RUNTIME_RUNNING, MOMENT_NEVER, NULL, now);
     runtime_release_process(runtime, now);
 }
@@ -265,7 +266,8 @@ static bool resume_all(struct runtime *runtime, struct moment now)
 
 void resume_uncounted(struct runtime *runtime, struct moment now)
 {
-    if (runtime->state == RUNTIME_RESUMING || runtime->state == RUNTIME_SETTLING)
+    if (runtime->state == RUNTIME_RESUMING || runtime->state == RUNTIME_SETTLING ||
+        (runtime->state == RUNTIME_RUNNING && runtime->runs_unseen))
         resume_all(runtime, now);
 }
 
@@ -322,10 +324,12 @@ static void judge_settling(struct runtime *runtime, enum picture picture,
         return;
     if (runtime->n_settle_looks < ARRAY_LENGTH(settle_looks_ms))
         return;
-    if (blocked == BLOCKED_NOT)
-        be_running(runtime, now);
-    else
+    if (blocked != BLOCKED_NOT) {
         runtime->blocked = blocked;
+        return;
+    }
+    be_running(runtime, now);
+    runtime->runs_unseen = true;
 }
 
 static void take_look(struct runtime *runtime, const struct facts *facts, struct moment now)
