@@ -410,6 +410,7 @@ static void machine_is_busy(struct history *history, struct dice *dice)
     history->world->lag = span_from_ms(lags_ms[dice_throw(dice, ARRAY_LENGTH(lags_ms))]);
 }
 
+/* New ones go to the end: the corpus of tests/fuzz knows them by their places. */
 static const struct event {
     const char *name;
     unsigned weight;
