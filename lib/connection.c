@@ -367,6 +367,8 @@ static void resume_nameless(struct connection *connection, struct moment now)
     struct bytes message;
     struct moment next = MOMENT_NEVER;
 
+    if (connection->is_unknown)
+        identify_resume_unknown(connection);
     bytes_init(&message, WIRE_MESSAGE_MAX);
     if (command_write_plain(&message, COMMAND_RESUME) != 0 ||
         !connection_send(connection, COMMAND_RESUME, &message)) {

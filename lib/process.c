@@ -69,8 +69,13 @@ void user_settle(struct broker *broker, struct user *user)
 void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
                           struct moment now)
 {
-    user->unknown[user->n_unknown++ % USER_UNKNOWN_MAX] = *cookie;
     deadline_set(&broker->deadlines, &user->unknown_end, moment_after(now, BROKER_UNKNOWN_TIME));
+    /* One that is resumed again and again is one. */
+    if (user_may_have_resumed(user, cookie))
+        return;
+    if (user->n_unknown < USER_UNKNOWN_MAX)
+        user->unknown[user->n_unknown] = *cookie;
+    user->n_unknown++;
 }
 
 bool user_may_have_resumed(const struct user *user, const struct guid *cookie)
@@ -139,6 +144,7 @@ struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_t
     process->start_time = is_identified ? start_time : (process->id | UNIDENTIFIED);
     process->is_identified = is_identified;
     process->pace.window = (struct moment){INT64_MIN / 2};
+    process->over_limit_until = process->pace.window;
     TAILQ_INIT(&process->runtimes);
     RB_INSERT(process_tree, &broker->processes, process);
     RB_INSERT(process_id_tree, &broker->processes_by_id, process);

@@ -374,6 +374,30 @@ static bool make_room(struct history *history)
     return false;
 }
 
+static bool somebody_is_idle(const struct history *history)
+{
+    const struct runtime *runtime = NULL;
+
+    while ((runtime = broker_next_runtime(history->world->broker, runtime))) {
+        if (runtime->state == RUNTIME_RUNNING && runtime->n_connections > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Before anybody dies for it: who runs makes room for who is known and has no connection. */
+static void check_nobody_is_missed(const struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        const struct actor *actor = &history->actors[i];
+        const struct runtime *seen = promises_find(history, actor);
+
+        if (is_waiting(actor) && is_unheard(actor) && seen && runtime_is_pending(seen) &&
+            seen->n_connections == 0 && somebody_is_idle(history))
+            promises_broken(history, actor, "who runs makes room for who is missed (P1)");
+    }
+}
+
 static void check_all_run(struct history *history)
 {
     for (size_t i = 0; i < history->n_actors; i++) {
@@ -406,6 +430,7 @@ static void check_nothing_is_kept(struct history *history)
 
 void promises_check_rest(struct history *history)
 {
+    check_nobody_is_missed(history);
     check_all_run(history);
     check_nothing_is_kept(history);
 }

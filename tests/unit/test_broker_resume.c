@@ -603,7 +603,7 @@ END_TEST
 
 /* Over a limit, what comes back from its Resume is not counted, so that one that waits would be
  * taken for it. */
-START_TEST(over_a_limit_another_port_is_not_forgotten)
+static void check_another_port(enum world_picture picture, enum runtime_state state)
 {
     struct world *world =
         world_new("version: 1\n"
@@ -615,6 +615,7 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
     struct world_connection *resumed, *waiting;
     struct world_command command;
 
+    process->picture = picture;
     for (size_t i = 0; i < 2; i++)
         world_start(world_runtime(world, world_process(world, "/app", PORT),
                                   i == 0 ? "11111111" : "22222222", first, 1));
@@ -625,6 +626,7 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
     world_send_status(resumed, true, 0);
     world_end(resumed);
     world_pass(world, span_from_s(1), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, state);
     waiting = world_connect(world, process, 0);
     world_advertise(waiting, &cookie, (uint64_t)process->pid);
     ck_assert(!world_peek_command(waiting, &command));
@@ -632,9 +634,17 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
     world_advertise(resumed, &cookie, (uint64_t)process->pid);
     ck_assert(world_take_command(resumed, &command));
     ck_assert_int_eq(command.id, COMMAND_RESUME);
-    ck_assert(world_take_command(waiting, &command));
-    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert_int_eq(world_peek_command(waiting, &command), picture != WORLD_RUNNING);
     world_free(world);
+}
+
+START_TEST(over_a_limit_another_port_is_not_forgotten)
+{
+    check_another_port(WORLD_SUSPENDED, RUNTIME_SETTLING);
+    /* That nothing shows that it does not run is not to see it run. */
+    check_another_port(WORLD_STRANGE, RUNTIME_RUNNING);
+    check_another_port(WORLD_UNREADABLE, RUNTIME_RUNNING);
+    check_another_port(WORLD_RUNNING, RUNTIME_RUNNING);
 }
 END_TEST
 
