@@ -141,7 +141,7 @@ struct actor *actors_add(struct history *history, struct dice *dice, struct worl
         .generation = history->generation,
         .is_matched = exe && strcmp(exe, "/app/none") != 0 && strcmp(exe, "/app/watch") != 0 &&
                       strcmp(exe, "/app/left") != 0,
-        .is_unchanged = true,
+        .is_unchanged = !process->is_silent,
         .may_be_touched = true,
         .n_variables = runtime->n_variables,
     };
