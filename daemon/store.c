@@ -297,7 +297,7 @@ static bool is_alive(const struct record *record)
     return stat.start_time == record->start_time && !stat.has_ended;
 }
 
-int store_recall(struct store *store, struct broker *broker)
+int store_recall(struct store *store, struct broker *broker, const struct store_policies *policies)
 {
     for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
         uint8_t *bytes = store->map + RECORD_HEADER_SIZE + slot * RECORD_SLOT_SIZE;
@@ -307,16 +307,21 @@ int store_recall(struct store *store, struct broker *broker)
             continue;
         if (!is_alive(&record))
             memset(bytes, 0, RECORD_SLOT_SIZE);
-        else if (broker_remember(broker, slot, &record) != 0)
+        else if (broker_remember(broker, slot, &record,
+                                 policies->find(policies->context, record.policy)) != 0)
             return -ENOMEM;
     }
     return 0;
 }
 
-void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_SLOT_SIZE])
+void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_MARK_SIZE])
 {
-    memcpy(store->map + RECORD_HEADER_SIZE + (size_t)slot * RECORD_SLOT_SIZE, mark,
-           RECORD_SLOT_SIZE);
+    record_put(store->map + RECORD_HEADER_SIZE + (size_t)slot * RECORD_SLOT_SIZE, mark);
+}
+
+int store_folder(const struct store *store)
+{
+    return store->folder;
 }
 
 struct store *store_close(struct store *store)

@@ -13,6 +13,7 @@
 #include "lib/record.h"
 #include "lib/util.h"
 
+struct policy;
 struct store;
 
 struct store_found {
@@ -29,11 +30,21 @@ struct store_found {
 struct store *store_open(const char *folder, struct store_found *ret_found,
                          int *ret_error) MUST_CHECK;
 
+struct store_policies {
+    /* The policy of that id, which stays the callee's; NULL when it is not there any more. */
+    struct policy *(*find)(void *context, const uint8_t id[static RECORD_POLICY_SIZE]);
+    void *context;
+};
+
 /* Tells the broker of every record whose process still lives, and frees the others. 0 or -ENOMEM.
  */
-int store_recall(struct store *store, struct broker *broker) MUST_CHECK;
+int store_recall(struct store *store, struct broker *broker,
+                 const struct store_policies *policies) MUST_CHECK;
 
-void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_SLOT_SIZE]);
+/* The state folder itself, for others who keep files in it; the store keeps the descriptor. */
+int store_folder(const struct store *store);
+
+void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_MARK_SIZE]);
 
 /* Returns NULL. NULL is allowed. */
 struct store *store_close(struct store *store);

@@ -34,7 +34,7 @@ enum action_kind {
     ACTION_RELEASE_PROCESS,
     /* SIGKILL by the handle of `process`; call broker_kill_failed if it cannot be sent. */
     ACTION_KILL,
-    /* Write a slot of the record file. */
+    /* Put a mark into a slot of the record file, with record_put. */
     ACTION_MARK,
 };
 
@@ -57,7 +57,7 @@ struct action {
     size_t length;
     struct action_question question;
     uint32_t slot;
-    uint8_t mark[RECORD_SLOT_SIZE];
+    uint8_t mark[RECORD_MARK_SIZE];
 };
 
 STAILQ_HEAD(action_queue, action);

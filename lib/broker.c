@@ -89,7 +89,6 @@ static void free_listeners(struct broker *broker)
 struct broker *broker_free(struct broker *broker)
 {
     static const struct moment end = {0};
-    struct memory *memory;
     struct notice *notice;
 
     if (!broker)
@@ -105,8 +104,8 @@ struct broker *broker_free(struct broker *broker)
     while (!TAILQ_EMPTY(&broker->connections))
         connection_close(TAILQ_FIRST(&broker->connections), end);
     users_free(broker);
-    while ((memory = decide_forget_any(broker)))
-        free(memory);
+    while (decide_forget_any(broker))
+        ;
     free_listeners(broker);
     free_rule_uses(broker->counters.rules, broker->counters.n_rules);
     action_queue_deinit(&broker->actions);
@@ -345,23 +344,24 @@ uint32_t broker_take_slot(struct broker *broker)
     return PROCESS_NO_SLOT;
 }
 
-bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record)
+int broker_mark(struct broker *broker, uint32_t slot, const struct record *record)
 {
     struct action *action;
 
     if (broker->trust == BROKER_HAS_NO_RECORDS)
-        return false;
+        return -ENOSPC;
     action = action_add(&broker->actions, ACTION_MARK);
     if (!action)
-        return false;
+        return -ENOMEM;
     action->slot = slot;
     record_write(record, action->mark);
     if (record->phase == RECORD_NONE)
         broker->taken_slots[slot] = 0;
-    return true;
+    return 0;
 }
 
-int broker_remember(struct broker *broker, uint32_t slot, const struct record *record)
+int broker_remember(struct broker *broker, uint32_t slot, const struct record *record,
+                    struct policy *policy)
 {
     struct memory *memory;
 
@@ -372,9 +372,9 @@ int broker_remember(struct broker *broker, uint32_t slot, const struct record *r
         return -ENOMEM;
     memory->slot = slot;
     memory->record = *record;
+    memory->policy = policy ? policy_ref(policy) : NULL;
     broker->taken_slots[slot] = 1;
-    if (!decide_remember(broker, memory))
-        free(memory);
+    decide_remember(broker, memory);
     return 0;
 }
 

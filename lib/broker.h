@@ -56,10 +56,14 @@ struct broker *broker_new(const struct broker_options *options) MUST_CHECK;
 struct broker *broker_free(struct broker *broker);
 
 /*
- * Tells of a record that was found at the start, before any connection. Its
- * runtime will get Resume only. 0, -ENOMEM, or -EINVAL for a slot out of range.
+ * Tells of a record that was found at the start, before any connection. A plan
+ * that was begun goes on where it was, under the policy that it was begun under:
+ * `policy` is that one, or NULL when it is not there any more. Then, and when it
+ * was resumed, its runtime gets Resume only. 0, -ENOMEM, or -EINVAL for a slot out
+ * of range.
  */
-int broker_remember(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+int broker_remember(struct broker *broker, uint32_t slot, const struct record *record,
+                    struct policy *policy) MUST_CHECK;
 
 /*
  * Adds a listener under a number that no other ever had. `device` and `inode`

@@ -48,7 +48,7 @@ static void check_flight_of(const struct runtime *runtime)
                               moment_after(runtime->connected_at, runtime->deadline_length)));
     }
     if (runtime->flight == FLIGHT_STEP)
-        MUST(runtime->is_begun && runtime->step && runtime->step->was_sent);
+        MUST(runtime->step && runtime->step->was_sent);
     if (runtime_flies_resume(runtime))
         MUST(runtime->state >= RUNTIME_KILLING);
 }

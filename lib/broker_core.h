@@ -99,7 +99,8 @@ struct user {
  * back, to us or to the next daemon. */
 struct process_cookie {
     struct guid cookie;
-    uint32_t slot; /* of its record; PROCESS_NO_SLOT */
+    uint32_t slot;     /* of its record; PROCESS_NO_SLOT */
+    uint32_t sequence; /* of the last mark there */
 };
 
 struct process {
@@ -214,6 +215,7 @@ struct memory {
     RB_ENTRY(memory) link; /* pid, start time, cookie */
     uint32_t slot;
     struct record record;
+    struct policy *policy; /* that of the record; NULL when it is not there any more */
 };
 
 TAILQ_HEAD(runtime_list, runtime);
@@ -316,8 +318,9 @@ struct question *broker_forget_question(struct broker *broker, struct question *
 
 /* A free slot of the record file, taken; PROCESS_NO_SLOT when there is none. */
 uint32_t broker_take_slot(struct broker *broker);
-/* Writes a record into a slot, RECORD_NONE frees it. False when memory is out. */
-bool broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+/* Writes a record into a slot, RECORD_NONE frees it. 0, -ENOMEM, or -ENOSPC without a place for
+ * records. */
+int broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
 
 /* broker_room.c */
 
@@ -377,8 +380,8 @@ bool process_has_room(const struct process *process, const struct guid *cookie,
                       const struct policy_limits *limits);
 /* False when memory is out. A cookie that is known already is fine. */
 bool process_remember_cookie(struct process *process, const struct guid *cookie) MUST_CHECK;
-/* Where the record of one of its cookies, which it knows, is or will be. */
-uint32_t *process_slot(struct process *process, const struct guid *cookie);
+/* What is kept of one of its cookies, which it knows. */
+struct process_cookie *process_cookie(struct process *process, const struct guid *cookie);
 /* When the next Resume to a connection without a runtime may go out. */
 struct moment pace_next(struct pace *pace, struct moment now);
 
@@ -438,8 +441,13 @@ void runtime_release_process(struct runtime *runtime, struct moment now);
 void runtime_watch_alive(struct runtime *runtime, struct moment now);
 /* Whether it needs a connection and has none, after anything of that changed. */
 void runtime_judge_waiting(struct runtime *runtime);
-/* Marks it in the record file; false when it cannot be marked now. */
-bool runtime_mark(struct runtime *runtime, enum record_phase phase) MUST_CHECK;
+/* Writes down how far it is: `sending` is the step whose message comes next, or NULL. 0, -ENOMEM,
+ * or -ENOSPC: no record of it can be kept. */
+int runtime_mark(struct runtime *runtime, enum record_phase phase,
+                 const struct step *sending) MUST_CHECK;
+/* Likewise after something came of it: should that fail, the record says less than is known, and
+ * nothing that is not so. */
+void runtime_mark_progress(struct runtime *runtime, struct moment now);
 void runtime_attach(struct runtime *runtime, struct connection *connection, struct moment now);
 /* A connection left the runtime; it is not in its list any more. `was_answered`: it carried a
  * command whose answer came. */
@@ -471,11 +479,11 @@ void decide_facts(struct runtime *runtime, enum question_purpose purpose, const 
                   struct moment now);
 /* False when the records may lack what earlier daemons knew of it and of others in its process. */
 bool decide_has_all_records(const struct runtime *runtime);
-/* What earlier daemons wrote down. False when the same is remembered already; the caller keeps the
- * memory then. */
-bool decide_remember(struct broker *broker, struct memory *memory) MUST_CHECK;
-/* Takes one out, for freeing; NULL when there is none. */
-struct memory *decide_forget_any(struct broker *broker);
+/* What earlier daemons wrote down, which it takes; of two that say something of one runtime the
+ * first counts. */
+void decide_remember(struct broker *broker, struct memory *memory);
+/* Frees one of them; false when there is none. */
+bool decide_forget_any(struct broker *broker);
 /* What its own port list says, out of the environment in `attributes`. */
 void decide_ports(struct runtime *runtime, const struct attributes *attributes);
 

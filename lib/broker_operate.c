@@ -178,6 +178,7 @@ enum broker_verdict broker_hold(struct runtime *runtime, struct span length, str
     runtime->hold_until = span_is_forever(length) ? MOMENT_NEVER : moment_after(now, length);
     if (runtime->state == RUNTIME_HELD)
         runtime_set_next(runtime, runtime->hold_until);
+    runtime_mark_progress(runtime, now);
     return BROKER_DONE;
 }
 

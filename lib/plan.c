@@ -12,6 +12,7 @@
 #include "lib/bytes.h"
 #include "lib/facts.h"
 #include "lib/policy.h"
+#include "lib/record.h"
 
 /* Either makes children of managed code connect (measured: the second one is used where the first
  * is empty), so both are blanked. */
@@ -93,6 +94,97 @@ int plan_build(struct plan *plan, const struct policy_rule *rule)
             return -ENOMEM;
     }
     return 0;
+}
+
+/* All hooks that are still pending go out in one command and share its fate. */
+static bool shares_fate(const struct step *step, const struct step *with)
+{
+    return step == with ||
+           (with->kind == STEP_HOOK && step->kind == STEP_HOOK && step->result == STEP_PENDING);
+}
+
+static enum record_step record_of(const struct step *step, const struct step *sending)
+{
+    switch (step->result) {
+    case STEP_PENDING:
+        return step->is_unanswered || (sending && shares_fate(step, sending)) ? RECORD_STEP_SENT
+                                                                              : RECORD_STEP_PENDING;
+    case STEP_OK:
+        return step->undo_failed ? RECORD_STEP_STAYS : RECORD_STEP_OK;
+    case STEP_REFUSED:
+        return RECORD_STEP_REFUSED;
+    case STEP_LOST:
+        return RECORD_STEP_LOST;
+    case STEP_SKIPPED:
+        return RECORD_STEP_SKIPPED;
+    case STEP_ROLLED_BACK:
+        return RECORD_STEP_ROLLED_BACK;
+    }
+    return RECORD_STEP_SKIPPED;
+}
+
+void plan_record(const struct plan *plan, const struct step *sending, struct record *record)
+{
+    record->n_steps = 0;
+    for (size_t i = 0; i < plan->n_steps && record->n_steps < RECORD_STEPS_MAX; i++) {
+        if (plan->steps[i].kind != STEP_RESUME)
+            record->steps[record->n_steps++] = record_of(&plan->steps[i], sending);
+    }
+}
+
+/* It was sent once at least, whatever came of it. */
+static void recall_sent(struct step *step, enum step_result result)
+{
+    step->result = result;
+    step->was_sent = true;
+    step->attempts = 1;
+}
+
+static void recall_step(struct step *step, enum record_step recorded, bool is_lost_forgiven)
+{
+    switch (recorded) {
+    case RECORD_STEP_PENDING:
+        return;
+    case RECORD_STEP_SENT:
+        recall_sent(step, step->kind == STEP_VARIABLE ? STEP_PENDING : STEP_LOST);
+        step->is_unanswered = step->kind == STEP_VARIABLE;
+        step->is_forgiven = step->kind != STEP_VARIABLE && is_lost_forgiven;
+        break;
+    case RECORD_STEP_OK:
+        recall_sent(step, STEP_OK);
+        break;
+    case RECORD_STEP_REFUSED:
+        step->result = STEP_REFUSED;
+        step->why = "was refused before the daemon was started anew";
+        break;
+    case RECORD_STEP_LOST:
+        recall_sent(step, STEP_LOST);
+        break;
+    case RECORD_STEP_SKIPPED:
+        step->result = STEP_SKIPPED;
+        step->why = "the plan ended before it";
+        break;
+    case RECORD_STEP_ROLLED_BACK:
+        recall_sent(step, STEP_ROLLED_BACK);
+        break;
+    case RECORD_STEP_STAYS:
+        recall_sent(step, STEP_OK);
+        step->undo_failed = true;
+        break;
+    }
+}
+
+bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_forgiven,
+                 struct moment now)
+{
+    if (plan->n_steps != record->n_steps)
+        return false;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        recall_step(&plan->steps[i], record->steps[i], is_lost_forgiven);
+        if (plan->steps[i].result != STEP_PENDING)
+            plan->steps[i].at = now;
+    }
+    return true;
 }
 
 struct step *plan_add_resume(struct plan *plan)
@@ -247,13 +339,22 @@ int plan_take_old_values(struct plan *plan, const struct attributes *attributes)
     return 0;
 }
 
+/* True when the runtime keeps, or may keep, something of the step. */
+static bool stays(const struct step *step)
+{
+    return step->kind != STEP_RESUME && step->was_sent &&
+           (step->result == STEP_OK || step->result == STEP_LOST ||
+            (step->result == STEP_REFUSED && step->was_lost));
+}
+
 bool plan_needs_target(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const struct step *step = &plan->steps[i];
 
-        if (step->result == STEP_PENDING &&
-            (step->kind != STEP_VARIABLE || is_unset(step) || step->old != STEP_OLD_PRESENT))
+        if (step->kind == STEP_VARIABLE ? (step->result == STEP_PENDING || stays(step)) &&
+                                              (is_unset(step) || step->old != STEP_OLD_PRESENT)
+                                        : step->kind != STEP_RESUME && step->result == STEP_PENDING)
             return true;
     }
     return false;
@@ -264,7 +365,8 @@ bool plan_needs_old_values(const struct plan *plan)
     for (size_t i = 0; i < plan->n_steps; i++) {
         const struct step *step = &plan->steps[i];
 
-        if (step->kind == STEP_VARIABLE && step->result == STEP_PENDING &&
+        /* What was sent may be what the runtime would say. */
+        if (step->kind == STEP_VARIABLE && step->result == STEP_PENDING && !step->was_sent &&
             step->old == STEP_OLD_UNKNOWN)
             return true;
     }
@@ -277,7 +379,7 @@ bool plan_has_failed(const struct plan *plan)
         const struct step *step = &plan->steps[i];
 
         if (step->kind != STEP_RESUME && step->is_required && step->result != STEP_PENDING &&
-            step->result != STEP_OK)
+            step->result != STEP_OK && !step->is_forgiven)
             return true;
     }
     return false;
@@ -338,13 +440,6 @@ int plan_write(const struct plan *plan, const struct step *step, struct bytes *m
     return command_write_plain(message, COMMAND_RESUME);
 }
 
-/* All hooks that are still pending go out in one command and share its fate. */
-static bool shares_fate(const struct step *step, const struct step *with)
-{
-    return step == with ||
-           (with->kind == STEP_HOOK && step->kind == STEP_HOOK && step->result == STEP_PENDING);
-}
-
 void plan_sent(struct plan *plan, struct step *step)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
@@ -372,14 +467,6 @@ void plan_answered(struct plan *plan, struct step *step, enum step_result result
         other->at = now;
         other->is_unanswered = false;
     }
-}
-
-/* True when the runtime keeps, or may keep, something of the step. */
-static bool stays(const struct step *step)
-{
-    return step->kind != STEP_RESUME && step->was_sent &&
-           (step->result == STEP_OK || step->result == STEP_LOST ||
-            (step->result == STEP_REFUSED && step->was_lost));
 }
 
 struct step *plan_next_undo(struct plan *plan)
@@ -428,10 +515,19 @@ void plan_skip_rest(struct plan *plan, const char *why, struct moment now)
         plan_skip(&plan->steps[i], why, now);
 }
 
+static bool has_forgiven(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].is_forgiven)
+            return true;
+    }
+    return false;
+}
+
 enum plan_outcome plan_outcome(const struct plan *plan)
 {
     if (!plan_has_failed(plan))
-        return PLAN_APPLIED;
+        return has_forgiven(plan) ? PLAN_PARTIAL : PLAN_APPLIED;
     if (!plan_was_sent(plan))
         return PLAN_FAILED;
     for (size_t i = 0; i < plan->n_steps; i++) {

@@ -28,6 +28,7 @@ struct bytes;
 struct facts;
 struct guid;
 struct policy_rule;
+struct record;
 
 enum step_kind {
     STEP_VARIABLE,
@@ -58,6 +59,7 @@ struct step {
     bool was_sent;      /* at least once: the runtime may have taken it */
     bool is_unanswered; /* the last time that it was sent */
     bool was_lost;      /* an earlier time: it may have been taken, whatever the last answer says */
+    bool is_forgiven;   /* lost with an earlier daemon, and the plan goes on without it */
     bool undo_failed;   /* taking it back was tried, and it stays */
     uint32_t hresult;   /* of the last answer */
     unsigned attempts;  /* how often it was sent */
@@ -91,6 +93,18 @@ void plan_deinit(struct plan *plan);
 
 /* Lays out the steps of a rule, all pending. The plan points into the policy. 0 or -ENOMEM. */
 int plan_build(struct plan *plan, const struct policy_rule *rule) MUST_CHECK;
+
+/* Writes down how far it came; `sending` is about to be sent, or NULL. */
+void plan_record(const struct plan *plan, const struct step *sending, struct record *record);
+
+/*
+ * Goes on where an earlier daemon ended. What was sent and not answered is sent
+ * again when it is a variable; a hook or profiler is lost, and where
+ * `is_lost_forgiven` that is no failure. False when the record is not that of
+ * such a plan.
+ */
+bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_forgiven,
+                 struct moment now) MUST_CHECK;
 
 /* Adds a step for Resume and returns it, or the last one when there are enough; NULL when memory is
  * out and there is none. */
@@ -163,7 +177,7 @@ bool plan_skip(struct step *step, const char *why, struct moment now);
 void plan_skip_rest(struct plan *plan, const char *why, struct moment now);
 
 enum plan_outcome {
-    PLAN_APPLIED,     /* every required step is ok */
+    PLAN_APPLIED,     /* every required step is ok, and none is forgiven */
     PLAN_FAILED,      /* nothing was sent */
     PLAN_ROLLED_BACK, /* sent, and all of it withdrawn */
     PLAN_PARTIAL,     /* something stays, or may */

@@ -2,6 +2,8 @@
 
 #include "lib/policy.h"
 
+#include <string.h>
+
 #include "lib/names.h"
 #include "lib/policy_parts.h"
 
@@ -119,6 +121,19 @@ struct policy *policy_unref(struct policy *policy)
     return NULL;
 }
 
+static uint8_t digit_of(char digit)
+{
+    return (uint8_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
+void policy_id(const struct policy *policy, uint8_t ret_id[static RECORD_POLICY_SIZE])
+{
+    memset(ret_id, 0, RECORD_POLICY_SIZE);
+    for (size_t i = 0; i < RECORD_POLICY_SIZE && policy->hash[2 * i] != '\0'; i++)
+        ret_id[i] =
+            (uint8_t)(digit_of(policy->hash[2 * i]) << 4 | digit_of(policy->hash[2 * i + 1]));
+}
+
 bool policy_rule_has_plan(const struct policy_rule *rule)
 {
     if (rule->ignore || rule->mode == POLICY_OBSERVE)
@@ -163,6 +178,17 @@ const char *policy_children_name(enum policy_children children)
         return "detach";
     }
     return NULL;
+}
+
+const char *policy_on_lost_name(enum policy_on_lost on_lost)
+{
+    switch (on_lost) {
+    case POLICY_LOST_SKIP:
+        return "skip";
+    case POLICY_LOST_FAIL:
+        return "fail";
+    }
+    return "skip";
 }
 
 const char *policy_on_failure_name(enum policy_on_failure on_failure)

@@ -17,6 +17,7 @@
 #include "lib/attributes.h"
 #include "lib/guid.h"
 #include "lib/moment.h"
+#include "lib/record.h"
 #include "lib/util.h"
 
 struct bytes;
@@ -72,12 +73,14 @@ struct policy_profiler {
 enum policy_mode { POLICY_APPLY, POLICY_OBSERVE };
 enum policy_match_unknown { POLICY_UNKNOWN_STOP, POLICY_UNKNOWN_NEXT };
 enum policy_children { POLICY_CHILDREN_INHERIT, POLICY_CHILDREN_DETACH };
+enum policy_on_lost { POLICY_LOST_SKIP, POLICY_LOST_FAIL };
 enum policy_on_failure { POLICY_FAILURE_RESUME, POLICY_FAILURE_HOLD, POLICY_FAILURE_KILL };
 enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
 
 /* The keys that `defaults` may set for every rule. */
 struct policy_defaults {
     enum policy_children children;
+    enum policy_on_lost on_lost;
     enum policy_on_failure on_failure;
     struct span deadline;
     struct span command_timeout;
@@ -180,6 +183,9 @@ struct policy *policy_ref(struct policy *policy);
 /* Gives a reference back; the last one frees the policy. NULL is allowed. Returns NULL. */
 struct policy *policy_unref(struct policy *policy);
 
+/* The first bytes of its hash, by which a record names it. */
+void policy_id(const struct policy *policy, uint8_t ret_id[static RECORD_POLICY_SIZE]);
+
 /* True when the rule sends something besides Resume. */
 bool policy_rule_has_plan(const struct policy_rule *rule);
 
@@ -196,5 +202,6 @@ void policy_print(const struct policy *policy, struct bytes *out);
 const char *policy_mode_name(enum policy_mode mode);
 const char *policy_match_unknown_name(enum policy_match_unknown match_unknown);
 const char *policy_children_name(enum policy_children children);
+const char *policy_on_lost_name(enum policy_on_lost on_lost);
 const char *policy_on_failure_name(enum policy_on_failure on_failure);
 const char *policy_on_stop_name(enum policy_on_stop on_stop);

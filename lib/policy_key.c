@@ -95,7 +95,7 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(CHILDREN, "children", RULE_AND_DEFAULTS, CHOICE, CHOICE(children_choices, "inherit", "0.1", "detach empties the port variables, so that children of managed code do not connect")),
     KEY(ON_CONFLICT, "on_conflict", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_conflict_choices, "skip", LATER, "when another profiler is configured")),
     KEY(VERIFY, "verify", RULE_AND_DEFAULTS, CHOICE, CHOICE(verify_choices, "receipt", LATER, "how loading is proved")),
-    KEY(ON_LOST, "on_lost", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_lost_choices, "skip", LATER, "a hook or profiler whose answer was lost in a crash")),
+    KEY(ON_LOST, "on_lost", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_lost_choices, "skip", "0.1", "a hook or profiler whose answer was lost in a crash")),
     KEY(ON_FAILURE, "on_failure", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_failure_choices, "resume", "0.1", "when a required step fails")),
     KEY(DEADLINE, "deadline", RULE_AND_DEFAULTS, SPAN, RANGE(10 * MS, 10 * M, "3s", "0.1", "after which the runtime is resumed whatever is left to do")),
     KEY(COMMAND_TIMEOUT, "command_timeout", RULE_AND_DEFAULTS, SPAN, RANGE(10 * MS, 10 * M, "1s", "0.1", "after which one command counts as lost")),

@@ -205,7 +205,7 @@ static void free_slots(struct broker *broker, struct process *process)
 
         /* One that cannot be freed now says something true about a dead process, and is freed by
          * the next daemon. */
-        if (*slot != PROCESS_NO_SLOT && broker_mark(broker, *slot, &nothing))
+        if (*slot != PROCESS_NO_SLOT && broker_mark(broker, *slot, &nothing) == 0)
             *slot = PROCESS_NO_SLOT;
     }
 }
@@ -240,12 +240,12 @@ bool process_knows_cookie(const struct process *process, const struct guid *cook
     return find_cookie(process, cookie);
 }
 
-uint32_t *process_slot(struct process *process, const struct guid *cookie)
+struct process_cookie *process_cookie(struct process *process, const struct guid *cookie)
 {
     struct process_cookie *known = find_cookie(process, cookie);
 
     assert(known);
-    return &known->slot;
+    return known;
 }
 
 bool process_has_room(const struct process *process, const struct guid *cookie,

@@ -2,6 +2,7 @@
 
 #include "lib/record.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/bytes.h"
@@ -76,50 +77,128 @@ enum record_health record_read_header(const uint8_t *bytes, size_t length,
     return RECORD_WHOLE;
 }
 
-void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_SLOT_SIZE])
+/* Two steps a byte. */
+static void put_steps(const struct record *record, uint8_t *at)
+{
+    for (size_t i = 0; i < record->n_steps; i++)
+        at[i / 2] |= (uint8_t)(record->steps[i] << (4 * (i % 2)));
+}
+
+void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_MARK_SIZE])
 {
     uint8_t *at = ret_bytes;
 
-    memset(ret_bytes, 0, RECORD_SLOT_SIZE);
+    memset(ret_bytes, 0, RECORD_MARK_SIZE);
     if (record->phase == RECORD_NONE)
         return;
-    put(&at, record->phase, 4);
+    assert(record->n_steps <= RECORD_STEPS_MAX);
+    put(&at, record->sequence, 4);
+    put(&at, record->phase, 1);
+    put(&at, record->outcome, 1);
+    put(&at, record->is_hold_wished, 1);
+    put(&at, record->n_steps, 1);
     put(&at, (uint32_t)record->pid, 4);
+    put(&at, record->rule, 4);
     put(&at, record->start_time, 8);
     memcpy(at, record->cookie.bytes, GUID_SIZE);
-    at = ret_bytes + RECORD_SLOT_SIZE - SUM_SIZE;
-    put(&at, checksum(ret_bytes, RECORD_SLOT_SIZE - SUM_SIZE), SUM_SIZE);
+    at += GUID_SIZE;
+    memcpy(at, record->policy, RECORD_POLICY_SIZE);
+    at += RECORD_POLICY_SIZE;
+    put(&at, (uint64_t)record->connected_at, 8);
+    put(&at, (uint64_t)record->hold_until, 8);
+    put_steps(record, at);
+    at = ret_bytes + RECORD_MARK_SIZE - SUM_SIZE;
+    put(&at, checksum(ret_bytes, RECORD_MARK_SIZE - SUM_SIZE), SUM_SIZE);
 }
 
-static bool is_free(const uint8_t *bytes)
+_Static_assert(4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + RECORD_STEPS_MAX / 2 +
+                       SUM_SIZE <=
+                   RECORD_MARK_SIZE,
+               "a mark has room for all of it");
+
+static bool is_zero(const uint8_t *bytes, size_t length)
 {
-    for (size_t i = 0; i < RECORD_SLOT_SIZE; i++) {
+    for (size_t i = 0; i < length; i++) {
         if (bytes[i] != 0)
             return false;
     }
     return true;
 }
 
+void record_put(uint8_t slot[static RECORD_SLOT_SIZE], const uint8_t mark[static RECORD_MARK_SIZE])
+{
+    /* The lowest bit of the sequence says whose turn it is. */
+    if (is_zero(mark, RECORD_MARK_SIZE))
+        memset(slot, 0, RECORD_SLOT_SIZE);
+    else
+        memcpy(slot + (size_t)(mark[0] & 1) * RECORD_MARK_SIZE, mark, RECORD_MARK_SIZE);
+}
+
+static bool read_steps(struct bytes_reader *reader, struct record *record)
+{
+    for (size_t i = 0; i < record->n_steps; i += 2) {
+        uint8_t two;
+
+        if (!bytes_get_u8(reader, &two) || (two & 15) > RECORD_STEP_STAYS ||
+            two >> 4 > RECORD_STEP_STAYS)
+            return false;
+        record->steps[i] = (enum record_step)(two & 15);
+        if (i + 1 < record->n_steps)
+            record->steps[i + 1] = (enum record_step)(two >> 4);
+    }
+    return true;
+}
+
+/* False when the half is damaged; RECORD_NONE when it is free. */
+static bool read_half(const uint8_t *bytes, struct record *record)
+{
+    struct bytes_reader reader = bytes_reader_over(bytes, RECORD_MARK_SIZE - SUM_SIZE);
+    const uint8_t *cookie, *policy;
+    uint8_t phase, is_hold_wished, n_steps;
+    uint32_t pid;
+    uint64_t connected_at, hold_until;
+
+    *record = (struct record){.phase = RECORD_NONE};
+    if (is_zero(bytes, RECORD_MARK_SIZE))
+        return true;
+    if (!sum_is_right(bytes, RECORD_MARK_SIZE) || !bytes_get_u32(&reader, &record->sequence) ||
+        !bytes_get_u8(&reader, &phase) || !bytes_get_u8(&reader, &record->outcome) ||
+        !bytes_get_u8(&reader, &is_hold_wished) || !bytes_get_u8(&reader, &n_steps) ||
+        !bytes_get_u32(&reader, &pid) || !bytes_get_u32(&reader, &record->rule) ||
+        !bytes_get_u64(&reader, &record->start_time) ||
+        !bytes_get_run(&reader, GUID_SIZE, &cookie) ||
+        !bytes_get_run(&reader, RECORD_POLICY_SIZE, &policy) ||
+        !bytes_get_u64(&reader, &connected_at) || !bytes_get_u64(&reader, &hold_until))
+        return false;
+    if (record->sequence == 0 || phase == RECORD_NONE || phase > RECORD_RESUMED || pid == 0 ||
+        pid > INT32_MAX || is_hold_wished > 1 || n_steps > RECORD_STEPS_MAX)
+        return false;
+    record->phase = (enum record_phase)phase;
+    record->is_hold_wished = is_hold_wished;
+    record->n_steps = n_steps;
+    record->pid = (int32_t)pid;
+    record->connected_at = (int64_t)connected_at;
+    record->hold_until = (int64_t)hold_until;
+    memcpy(record->cookie.bytes, cookie, GUID_SIZE);
+    memcpy(record->policy, policy, RECORD_POLICY_SIZE);
+    return read_steps(&reader, record);
+}
+
 bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE], struct record *ret_record)
 {
-    struct bytes_reader reader = bytes_reader_over(bytes, RECORD_SLOT_SIZE);
-    struct record record = {0};
-    const uint8_t *cookie;
-    uint32_t phase, pid;
+    struct record halves[2];
+    bool are_whole[2];
+    size_t newest;
 
-    if (is_free(bytes)) {
-        *ret_record = (struct record){.phase = RECORD_NONE};
-        return true;
-    }
-    if (!sum_is_right(bytes, RECORD_SLOT_SIZE) || !bytes_get_u32(&reader, &phase) ||
-        !bytes_get_u32(&reader, &pid) || !bytes_get_u64(&reader, &record.start_time) ||
-        !bytes_get_run(&reader, GUID_SIZE, &cookie))
+    for (size_t i = 0; i < 2; i++)
+        are_whole[i] = read_half(bytes + i * RECORD_MARK_SIZE, &halves[i]);
+    if (!are_whole[0] && !are_whole[1])
         return false;
-    if ((phase != RECORD_BEGUN && phase != RECORD_RESUMED) || pid == 0 || pid > INT32_MAX)
-        return false;
-    record.phase = (enum record_phase)phase;
-    record.pid = (int32_t)pid;
-    memcpy(record.cookie.bytes, cookie, GUID_SIZE);
-    *ret_record = record;
+    if (!are_whole[0] || !are_whole[1])
+        newest = are_whole[0] ? 0 : 1;
+    else
+        newest = halves[1].sequence > halves[0].sequence ? 1 : 0;
+    *ret_record = halves[newest];
+    ret_record->is_torn = !are_whole[0] || !are_whole[1];
     return true;
 }

@@ -3,12 +3,15 @@
 
 /*
  * What is kept of runtimes over a restart of the daemon, as bytes: a header and
- * then slots of one size, each with its own checksum. One slot is one runtime:
- * that its plan was begun, or that it was resumed.
+ * then slots of one size. One slot is one runtime: how far its plan came, or that
+ * it was resumed.
  *
- * The file is a shared mapping, so a slot is written without a system call and
- * survives the death of the daemon. It does not survive the boot, and need not:
- * neither do the runtimes. Values of variables are never in it.
+ * The file is a shared mapping, so a mark is written without a system call and
+ * survives the death of the daemon. That may come in the middle of a mark, so a
+ * slot has two halves, each with its own checksum, and they are written in turn:
+ * what is torn is the newest, and the one before it says what was so before
+ * anything was sent. The file does not survive the boot, and need not: neither do
+ * the runtimes. Values of variables are never in it.
  */
 
 #include <stdbool.h>
@@ -19,25 +22,53 @@
 #include "lib/util.h"
 
 enum {
-    RECORD_VERSION = 1,
+    RECORD_VERSION = 2,
     RECORD_HEADER_SIZE = 64,
-    RECORD_SLOT_SIZE = 64,
+    RECORD_MARK_SIZE = 128, /* one half of a slot */
+    RECORD_SLOT_SIZE = 2 * RECORD_MARK_SIZE,
     RECORD_SLOTS = 32768,
     RECORD_FILE_SIZE = RECORD_HEADER_SIZE + RECORD_SLOTS * RECORD_SLOT_SIZE,
     RECORD_BOOT_SIZE = 16,
+    RECORD_POLICY_SIZE = 16,
+    RECORD_STEPS_MAX = 80, /* of one plan */
 };
 
 enum record_phase {
-    RECORD_NONE,    /* the slot is free */
-    RECORD_BEGUN,   /* the first step of a plan was about to be sent */
-    RECORD_RESUMED, /* Resume was about to be sent */
+    RECORD_NONE,        /* the slot is free */
+    RECORD_BEGUN,       /* its rule's plan is under way */
+    RECORD_WITHDRAWING, /* the plan failed, and what was done is taken back */
+    RECORD_HELD,        /* nothing is sent to it until `hold_until` */
+    RECORD_KILLING,     /* it is to be killed */
+    RECORD_RESUMED,     /* Resume was about to be sent */
+};
+
+enum record_step {
+    RECORD_STEP_PENDING,
+    RECORD_STEP_SENT, /* about to be sent, or sent; no answer was read */
+    RECORD_STEP_OK,
+    RECORD_STEP_REFUSED,
+    RECORD_STEP_LOST,
+    RECORD_STEP_SKIPPED,
+    RECORD_STEP_ROLLED_BACK,
+    RECORD_STEP_STAYS, /* was ok, and could not be taken back */
 };
 
 struct record {
     enum record_phase phase;
+    bool is_torn;      /* read: one half was not whole, so something newer may have been there */
+    uint32_t sequence; /* of the marks of a slot, from 1 on: the higher one of its halves counts */
     int32_t pid;
     uint64_t start_time; /* clock ticks after boot */
     struct guid cookie;
+    /* All below is 0 with RECORD_RESUMED. */
+    uint8_t policy[RECORD_POLICY_SIZE]; /* the first bytes of its hash */
+    uint32_t rule;                      /* its place in the policy */
+    int64_t connected_at;               /* microseconds of CLOCK_MONOTONIC */
+    int64_t hold_until;                 /* likewise; INT64_MAX for no limit */
+    bool is_hold_wished;                /* by an operator, once the plan has ended */
+    uint8_t outcome;                    /* the core's number of it */
+    uint16_t n_steps;                   /* RECORD_STEPS_MAX at most */
+    enum record_step steps[RECORD_STEPS_MAX];
 };
 
 enum record_health {
@@ -57,8 +88,13 @@ enum record_health record_read_header(const uint8_t *bytes, size_t length,
                                       const uint8_t boot[static RECORD_BOOT_SIZE],
                                       uint64_t *ret_distrusted_until);
 
-void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_SLOT_SIZE]);
+/* RECORD_NONE is all zero. */
+void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_MARK_SIZE]);
 
-/* False when the slot is damaged. A slot of zeroes is free. */
+/* Puts a mark into its slot: into the half that is its turn, or, when it is all zero, into both. */
+void record_put(uint8_t slot[static RECORD_SLOT_SIZE], const uint8_t mark[static RECORD_MARK_SIZE]);
+
+/* The newest whole half; RECORD_NONE where there is none, or only the first was torn. False when
+ * the slot is damaged: that is more than one death can do. */
 bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE],
                  struct record *ret_record) MUST_CHECK;

@@ -155,6 +155,8 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
     runtime_judge_waiting(runtime);
     if (state >= RUNTIME_HELD)
         deadline_stop(&runtime->broker->ends, &runtime->end);
+    if (state == RUNTIME_WITHDRAWING || state == RUNTIME_HELD || state == RUNTIME_KILLING)
+        runtime_mark_progress(runtime, now);
     if (old_state != runtime_state_name(state))
         tell_state(runtime, old_state, why, now);
 }
@@ -239,7 +241,23 @@ void runtime_free(struct runtime *runtime)
     free(runtime);
 }
 
-bool runtime_mark(struct runtime *runtime, enum record_phase phase)
+/* What can be gone on with, besides that there is a runtime. */
+static void record_plan(const struct runtime *runtime, const struct step *sending,
+                        struct record *record)
+{
+    if (runtime->rule) {
+        policy_id(runtime->policy, record->policy);
+        record->rule = (uint32_t)(runtime->rule - runtime->policy->rules);
+    }
+    record->connected_at = runtime->connected_at.us;
+    record->hold_until =
+        record->phase == RECORD_HELD ? runtime->next.at.us : runtime->hold_until.us;
+    record->is_hold_wished = runtime->is_hold_wished;
+    record->outcome = (uint8_t)runtime->outcome;
+    plan_record(&runtime->plan, sending, record);
+}
+
+int runtime_mark(struct runtime *runtime, enum record_phase phase, const struct step *sending)
 {
     struct record record = {
         .phase = phase,
@@ -247,15 +265,55 @@ bool runtime_mark(struct runtime *runtime, enum record_phase phase)
         .start_time = runtime->start_time,
         .cookie = runtime->cookie,
     };
-    uint32_t *slot;
+    struct process_cookie *place;
 
     /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
     if (!runtime->process->is_identified)
-        return false;
-    slot = process_slot(runtime->process, &runtime->cookie);
-    if (*slot == PROCESS_NO_SLOT)
-        *slot = broker_take_slot(runtime->broker);
-    return *slot != PROCESS_NO_SLOT && broker_mark(runtime->broker, *slot, &record);
+        return -ENOSPC;
+    if (phase != RECORD_RESUMED)
+        record_plan(runtime, sending, &record);
+    place = process_cookie(runtime->process, &runtime->cookie);
+    if (place->slot == PROCESS_NO_SLOT)
+        place->slot = broker_take_slot(runtime->broker);
+    if (place->slot == PROCESS_NO_SLOT)
+        return -ENOSPC;
+    record.sequence = ++place->sequence;
+    return broker_mark(runtime->broker, place->slot, &record);
+}
+
+static enum record_phase phase_of(enum runtime_state state)
+{
+    switch (state) {
+    case RUNTIME_DECIDING:
+    case RUNTIME_ASKING:
+    case RUNTIME_APPLYING:
+        return RECORD_BEGUN;
+    case RUNTIME_WITHDRAWING:
+        return RECORD_WITHDRAWING;
+    case RUNTIME_HELD:
+        return RECORD_HELD;
+    case RUNTIME_KILLING:
+        return RECORD_KILLING;
+    case RUNTIME_RESUMING:
+    case RUNTIME_SETTLING:
+    case RUNTIME_RUNNING:
+    case RUNTIME_GONE:
+    case RUNTIME_KILLED:
+        break;
+    }
+    return RECORD_NONE;
+}
+
+void runtime_mark_progress(struct runtime *runtime, struct moment now)
+{
+    enum record_phase phase = phase_of(runtime->state);
+
+    /* Without a rule there is only a hold to go on with. */
+    if (phase == RECORD_NONE ||
+        (!runtime->rule && phase != RECORD_HELD && !runtime->is_hold_wished))
+        return;
+    if (runtime_mark(runtime, phase, NULL) == -ENOMEM)
+        broker_out_of_memory(runtime->broker, now);
 }
 
 void runtime_forget_history(struct broker *broker)

@@ -165,7 +165,8 @@ struct runtime {
     unsigned n_asked;  /* how often the present question was sent */
     struct step *step; /* in flight, or waiting to be sent again */
     struct moment retry_at;
-    bool is_begun; /* its record says that the plan was begun */
+    bool is_recalled; /* an earlier daemon began its plan, or held it */
+    bool has_failed;  /* likewise: its plan had failed, and is to be taken back */
     bool is_marked_resumed;
     struct moment hold_until; /* an operator wants it held until then; MOMENT_NEVER: no wish */
     bool is_hold_wished;

@@ -68,11 +68,17 @@ static void tell_refused(struct runtime *runtime, struct moment now)
     }
 }
 
+/* Where an earlier daemon has sent something, there is something to take back. */
+static bool fails_unsent(const struct runtime *runtime)
+{
+    return plan_has_failed(&runtime->plan) && !plan_was_sent(&runtime->plan);
+}
+
 void apply_steps(struct runtime *runtime, struct moment now)
 {
     plan_check_target(&runtime->plan, &runtime->target);
     tell_refused(runtime, now);
-    if (plan_has_failed(&runtime->plan)) {
+    if (fails_unsent(runtime)) {
         apply_fail(runtime, "a required step cannot be done", now);
         return;
     }
@@ -165,7 +171,7 @@ void apply_begin(struct runtime *runtime, struct moment now)
 {
     /* What fails without asking fails now, and nothing at all is sent. */
     tell_refused(runtime, now);
-    if (plan_has_failed(&runtime->plan)) {
+    if (fails_unsent(runtime)) {
         apply_fail(runtime, "a required step cannot be done", now);
         return;
     }
@@ -180,6 +186,7 @@ static void answer_step(struct runtime *runtime, struct step *step, enum step_re
     bool is_hook = step->kind == STEP_HOOK;
 
     plan_answered(&runtime->plan, step, result, hresult, now);
+    runtime_mark_progress(runtime, now);
     for (size_t i = 0; i < runtime->plan.n_steps; i++) {
         const struct step *told = &runtime->plan.steps[i];
 
@@ -211,6 +218,7 @@ static bool is_start_race(struct runtime *runtime, struct step *step, uint32_t h
     step->hresult = hresult;
     step->is_unanswered = false;
     runtime->retry_at = moment_after(now, step->retry_delay);
+    runtime_mark_progress(runtime, now);
     return true;
 }
 
@@ -240,19 +248,25 @@ static void step_lost(struct runtime *runtime, struct moment now)
     answer_step(runtime, step, STEP_LOST, 0, now);
 }
 
-/* The record has to say that the plan was begun before the runtime can have taken anything. */
-static bool is_recorded(struct runtime *runtime, struct moment now)
+/* The record has to say so before the runtime can have taken anything. False when it does not go
+ * out now: memory is out, or nothing can be recorded, and the plan ends. */
+static bool is_recorded(struct runtime *runtime, const struct step *step, struct moment now)
 {
-    if (runtime->is_begun)
+    int error = runtime_mark(runtime, RECORD_BEGUN, step);
+
+    if (error == 0) {
+        broker_alarm(runtime->broker, ALARM_RECORDS, false, NULL, now);
         return true;
-    if (!runtime_mark(runtime, RECORD_BEGUN)) {
-        broker_alarm(runtime->broker, ALARM_RECORDS, true,
-                     "there is no place left to record what is applied", now);
+    }
+    if (error == -ENOMEM) {
+        broker_out_of_memory(runtime->broker, now);
+        runtime_set_next(runtime, moment_after(now, BROKER_MEMORY_RETRY));
         return false;
     }
-    runtime->is_begun = true;
-    broker_alarm(runtime->broker, ALARM_RECORDS, false, NULL, now);
-    return true;
+    broker_alarm(runtime->broker, ALARM_RECORDS, true,
+                 "there is no place left to record what is applied", now);
+    apply_fail(runtime, "no record of it can be kept", now);
+    return false;
 }
 
 static void send_step(struct runtime *runtime, struct step *step, struct connection *connection,
@@ -261,10 +275,8 @@ static void send_step(struct runtime *runtime, struct step *step, struct connect
     struct bytes message;
     int error;
 
-    if (!is_recorded(runtime, now)) {
-        apply_fail(runtime, "no record of it can be kept", now);
+    if (!is_recorded(runtime, step, now))
         return;
-    }
     bytes_init(&message, WIRE_MESSAGE_MAX);
     error = plan_write(&runtime->plan, step, &message);
     if (error == -ENOMEM) {
@@ -292,17 +304,26 @@ static void give_up(struct runtime *runtime, struct moment now)
         apply_fail(runtime, "its deadline is near", now);
 }
 
+static void finish_plan(struct runtime *runtime, struct moment now)
+{
+    enum runtime_outcome outcome = outcome_of(&runtime->plan);
+
+    finish(runtime, outcome,
+           outcome == OUTCOME_APPLIED ? "" : "the answer to a step was lost with the daemon before",
+           now);
+}
+
 static void advance_steps(struct runtime *runtime, struct moment now)
 {
     struct step *step = plan_next(&runtime->plan);
     struct connection *connection;
 
-    if (plan_has_failed(&runtime->plan)) {
+    if (plan_has_failed(&runtime->plan) || runtime->has_failed) {
         apply_fail(runtime, "a required step failed", now);
         return;
     }
     if (!step) {
-        finish(runtime, OUTCOME_APPLIED, "", now);
+        finish_plan(runtime, now);
         return;
     }
     if (is_out_of_time(runtime, now)) {
@@ -376,6 +397,7 @@ static void undo_answered(struct runtime *runtime, const struct reply *reply, st
     } else {
         step->undo_failed = true;
     }
+    runtime_mark_progress(runtime, now);
 }
 
 static void undo_lost(struct runtime *runtime)
@@ -468,7 +490,7 @@ static void settle(struct runtime *runtime, const char *why, struct moment now)
         answer_step(runtime, step, STEP_LOST, 0, now);
     tell_skipped(runtime, why, now);
     if (runtime->outcome == OUTCOME_NONE)
-        runtime->outcome = is_complete ? OUTCOME_APPLIED : outcome_of_failed(runtime);
+        runtime->outcome = is_complete ? outcome_of(&runtime->plan) : outcome_of_failed(runtime);
     runtime->flight = FLIGHT_NONE;
     if (busy)
         connection_close(busy, now);

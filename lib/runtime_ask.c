@@ -60,7 +60,8 @@ static bool want_values(struct runtime *runtime, struct connection *connection)
     if (!values)
         return false;
     for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind == STEP_VARIABLE && plan->steps[i].old == STEP_OLD_UNKNOWN)
+        if (plan->steps[i].kind == STEP_VARIABLE && plan->steps[i].old == STEP_OLD_UNKNOWN &&
+            !plan->steps[i].was_sent)
             values[n_values++].name = plan->steps[i].name;
     }
     free(connection->values);

@@ -26,18 +26,27 @@ static int compare_memories(const struct memory *a, const struct memory *b)
 
 TREE_GENERATE(memory_tree, memory, link, compare_memories)
 
-bool decide_remember(struct broker *broker, struct memory *memory)
+static void forget(struct memory *memory)
 {
-    return RB_INSERT(memory_tree, &broker->memories, memory) == NULL;
+    policy_unref(memory->policy);
+    free(memory);
 }
 
-struct memory *decide_forget_any(struct broker *broker)
+void decide_remember(struct broker *broker, struct memory *memory)
+{
+    if (RB_INSERT(memory_tree, &broker->memories, memory))
+        forget(memory);
+}
+
+bool decide_forget_any(struct broker *broker)
 {
     struct memory *memory = RB_ROOT(&broker->memories);
 
-    if (memory)
-        RB_REMOVE(memory_tree, &broker->memories, memory);
-    return memory;
+    if (!memory)
+        return false;
+    RB_REMOVE(memory_tree, &broker->memories, memory);
+    forget(memory);
+    return true;
 }
 
 /* What an earlier daemon wrote down about it; NULL when nothing. Memories of the dead are harmless:
@@ -61,25 +70,20 @@ static bool recalls_neighbour(struct runtime *runtime)
            memory->record.start_time == runtime->start_time;
 }
 
-/* What the records say about it; OUTCOME_NONE when they say nothing. Its slot becomes its own. */
-static enum runtime_outcome outcome_by_record(struct runtime *runtime, const char **ret_why)
+/* What the records say about it, which is the caller's to forget; NULL when they say nothing. Its
+ * slot becomes its own. */
+static struct memory *take_memory(struct runtime *runtime)
 {
     struct memory *memory = recall(runtime);
-    enum record_phase phase;
+    struct process_cookie *place;
 
     if (!memory)
-        return OUTCOME_NONE;
-    phase = memory->record.phase;
-    *process_slot(runtime->process, &runtime->cookie) = memory->slot;
-    runtime->is_begun = true;
+        return NULL;
     RB_REMOVE(memory_tree, &runtime->broker->memories, memory);
-    free(memory);
-    if (phase == RECORD_RESUMED) {
-        *ret_why = "it was resumed before the daemon was started anew";
-        return OUTCOME_LATE;
-    }
-    *ret_why = "the daemon ended in the middle of its plan, and what was applied is not known";
-    return OUTCOME_UNKNOWN;
+    place = process_cookie(runtime->process, &runtime->cookie);
+    place->slot = memory->slot;
+    place->sequence = memory->record.sequence;
+    return memory;
 }
 
 bool decide_has_all_records(const struct runtime *runtime)
@@ -160,6 +164,16 @@ static void take_rule(struct runtime *runtime, struct moment now)
     broker_count_match(runtime->broker, runtime->policy, rule, now);
 }
 
+/* On to the facts that have to be known before the first command. */
+static void begin_plan(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    if (facts && facts->has_handle)
+        runtime_hold_process(runtime);
+    runtime_mark_progress(runtime, now);
+    if (!ask_plan_facts(runtime))
+        be_out_of_memory(runtime, now);
+}
+
 static void decide_by_policy(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
     const struct policy_rule *rule;
@@ -199,18 +213,125 @@ static void decide_by_policy(struct runtime *runtime, const struct facts *facts,
         plan_skip_rest(&runtime->plan, problem, now);
         resume_begin(runtime, OUTCOME_UNKNOWN, problem, now);
     } else {
-        if (facts->has_handle)
+        begin_plan(runtime, facts, now);
+    }
+}
+
+/* Plans of earlier daemons. */
+
+/* Its rule and plan as they were; false when the record does not fit to the policy it names. */
+static bool take_plan(struct runtime *runtime, const struct memory *memory, struct moment now)
+{
+    const struct record *record = &memory->record;
+
+    if (record->rule >= memory->policy->n_rules)
+        return false;
+    policy_unref(runtime->policy);
+    runtime->policy = policy_ref(memory->policy);
+    /* What matches now is only for showing: what decided is the record. */
+    if (match_decide(runtime->policy, &runtime->attributes, &runtime->decision) != 0)
+        broker_out_of_memory(runtime->broker, now);
+    runtime->rule = &runtime->policy->rules[record->rule];
+    return plan_build(&runtime->plan, runtime->rule) == 0 &&
+           plan_recall(&runtime->plan, record, runtime->rule->keys.on_lost == POLICY_LOST_SKIP,
+                       now);
+}
+
+/* Its time goes on too: neither a restart nor a crash gives it more. */
+static void take_times(struct runtime *runtime, const struct record *record, struct moment now)
+{
+    struct moment connected_at = {record->connected_at};
+
+    if (moment_is_before(connected_at, now))
+        runtime->connected_at = connected_at;
+    runtime->is_hold_wished = record->is_hold_wished;
+    runtime->hold_until = (struct moment){record->hold_until};
+    if (runtime->rule)
+        runtime->deadline_length = runtime->rule->keys.deadline;
+    deadline_set(&runtime->broker->ends, &runtime->end,
+                 moment_after(runtime->connected_at, runtime->deadline_length));
+}
+
+static void go_on_with_plan(struct runtime *runtime, const struct memory *memory,
+                            const struct facts *facts, struct moment now)
+{
+    const struct record *record = &memory->record;
+    static const char why[] = "the daemon before this one had it so";
+
+    runtime->is_recalled = true;
+    switch (record->phase) {
+    case RECORD_HELD:
+        runtime->outcome = (enum runtime_outcome)record->outcome;
+        if (facts && facts->has_handle)
             runtime_hold_process(runtime);
-        if (!ask_plan_facts(runtime))
-            be_out_of_memory(runtime, now);
+        runtime_set_state(runtime, RUNTIME_HELD, runtime->hold_until, why, now);
+        return;
+    case RECORD_KILLING:
+        runtime->outcome = (enum runtime_outcome)record->outcome;
+        kill_begin(runtime, why, now);
+        return;
+    case RECORD_WITHDRAWING:
+        runtime->has_failed = true;
+        break;
+    case RECORD_NONE:
+    case RECORD_BEGUN:
+    case RECORD_RESUMED:
+        break;
+    }
+    begin_plan(runtime, facts, now);
+}
+
+static bool names_a_policy(const struct record *record)
+{
+    static const uint8_t none[RECORD_POLICY_SIZE];
+
+    return memcmp(record->policy, none, sizeof none) != 0;
+}
+
+/* No rule was found yet, or nothing of its plan can have reached the runtime. */
+static bool was_only_known(const struct record *record)
+{
+    for (size_t i = 0; i < record->n_steps; i++) {
+        if (record->steps[i] != RECORD_STEP_PENDING)
+            return false;
+    }
+    return record->phase == RECORD_BEGUN;
+}
+
+/* What is decided when the records say something of it. */
+static void decide_by_record(struct runtime *runtime, struct memory *memory,
+                             const struct facts *facts, struct moment now)
+{
+    const struct record *record = &memory->record;
+
+    if (record->phase == RECORD_RESUMED) {
+        resume_begin(runtime, OUTCOME_LATE, "it was resumed before the daemon was started anew",
+                     now);
+    } else if (record->is_torn || record->outcome > OUTCOME_UNKNOWN) {
+        resume_begin(runtime, OUTCOME_UNKNOWN,
+                     "the daemon ended while it wrote down what was applied", now);
+    } else if (was_only_known(record) && !(names_a_policy(record) && memory->policy)) {
+        take_times(runtime, record, now);
+        decide_by_policy(runtime, facts, now);
+    } else if (names_a_policy(record) && (!memory->policy || !take_plan(runtime, memory, now))) {
+        plan_skip_rest(&runtime->plan, "its plan cannot be gone on with", now);
+        resume_begin(runtime, OUTCOME_UNKNOWN,
+                     "the daemon ended in the middle of its plan, and the policy of that plan is "
+                     "not there any more",
+                     now);
+    } else {
+        take_times(runtime, record, now);
+        go_on_with_plan(runtime, memory, facts, now);
     }
 }
 
 /* Whoever comes to a daemon that goes and keeps is the next daemon's. */
-static void decide_while_stopping(struct runtime *runtime, struct moment now)
+static void decide_while_stopping(struct runtime *runtime, const struct memory *memory,
+                                  struct moment now)
 {
     if (runtime->broker->stop == BROKER_STOP_RESUME)
-        resume_begin(runtime, OUTCOME_UNTOUCHED, "the daemon is stopping", now);
+        resume_begin(runtime, memory ? OUTCOME_UNKNOWN : OUTCOME_UNTOUCHED,
+                     "the daemon is stopping", now);
 }
 
 void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
@@ -218,7 +339,7 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
 {
     const struct listener *listener = broker_listener(runtime->broker, runtime->listener);
     const char *why = claim_problem;
-    enum runtime_outcome outcome = OUTCOME_UNKNOWN;
+    struct memory *memory = NULL;
 
     if (listener &&
         attributes_set(&runtime->attributes, ATTRIBUTE_PORT, "the socket", listener->name) != 0)
@@ -226,14 +347,18 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
     if (facts && facts->environ.error == 0)
         decide_ports(runtime, &runtime->attributes);
     if (!why)
-        outcome = outcome_by_record(runtime, &why);
+        memory = take_memory(runtime);
     runtime->process->has_more_cookies |= recalls_neighbour(runtime);
     if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))
-        decide_while_stopping(runtime, now);
+        decide_while_stopping(runtime, memory, now);
     else if (why)
-        resume_begin(runtime, outcome, why, now);
+        resume_begin(runtime, OUTCOME_UNKNOWN, why, now);
+    else if (memory)
+        decide_by_record(runtime, memory, facts, now);
     else
         decide_by_policy(runtime, facts, now);
+    if (memory)
+        forget(memory);
     attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
 }
 
@@ -349,6 +474,9 @@ static bool is_late(struct runtime *runtime, const struct facts *facts, struct m
         runtime->target.shows_suspended = true;
         return false;
     case PICTURE_UNKNOWN:
+        /* A record of ours says that it was not resumed. */
+        if (runtime->is_recalled)
+            return false;
         if (facts->age.us >= 0 && facts->age.us <= late_after.us)
             return false;
         give_up_late(runtime, OUTCOME_UNKNOWN,

@@ -108,7 +108,7 @@ void resume_mark(struct runtime *runtime)
 {
     /* What cannot be recorded is resumed all the same: the record is for us, the Resume for it. */
     if (!runtime->is_marked_resumed)
-        runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED);
+        runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED, NULL) == 0;
 }
 
 static void send_resume(struct runtime *runtime, struct connection *connection,

@@ -86,12 +86,25 @@ static void start_broker(struct world *world, enum broker_trust trust, size_t us
     }
 }
 
+/* In force from now on; those before are kept, as the daemon keeps them in files. */
+static void put_policy(struct world *world, struct policy *policy)
+{
+    if (world->n_policies == WORLD_POLICIES_MAX) {
+        policy_unref(world->policies[0]);
+        memmove(world->policies, world->policies + 1,
+                (WORLD_POLICIES_MAX - 1) * sizeof world->policies[0]);
+        world->n_policies--;
+    }
+    world->policies[world->n_policies++] = policy;
+    world->policy = policy;
+}
+
 struct world *world_new_with(const char *policy, enum broker_trust trust, size_t usable_descriptors)
 {
     struct world *world = world_need(calloc(1, sizeof *world));
 
     world->now = (struct moment){1000000000};
-    world->policy = read_policy(policy);
+    put_policy(world, read_policy(policy));
     world->usable_descriptors = usable_descriptors;
     world->nobody.is_dead = true;
     start_broker(world, trust, usable_descriptors);
@@ -124,7 +137,8 @@ static void free_questions(struct world *world)
 void world_free(struct world *world)
 {
     broker_free(world->broker);
-    policy_unref(world->policy);
+    while (world->n_policies > 0)
+        policy_unref(world->policies[--world->n_policies]);
     free_questions(world);
     world_free_connections(world);
     for (size_t i = 0; i < world->n_runtimes; i++)
@@ -214,7 +228,7 @@ static void carry_out(struct world *world, struct action *action)
         world->fails_to_kill = false;
         return;
     case ACTION_MARK:
-        memcpy(world->marks[action->slot], action->mark, RECORD_SLOT_SIZE);
+        record_put(world->marks[action->slot], action->mark);
         world->n_marks++;
         if (world->n_slots <= action->slot)
             world->n_slots = action->slot + 1;
@@ -396,17 +410,16 @@ void world_hear(struct world *world)
 
 bool world_set_policy(struct world *world, const char *text)
 {
-    struct policy *policy = read_policy(text), *unused = policy;
+    struct policy *policy = read_policy(text);
     int error;
 
     world_before_call(world);
     error = broker_set_policy(world->broker, policy);
     world_after_call(world);
-    if (error == 0) {
-        unused = world->policy;
-        world->policy = policy;
-    }
-    policy_unref(unused);
+    if (error == 0)
+        put_policy(world, policy);
+    else
+        policy_unref(policy);
     world_settle(world);
     return error == 0;
 }
@@ -432,6 +445,18 @@ void world_kill(struct world *world, struct world_process *process)
     }
 }
 
+static struct policy *find_policy(const struct world *world, const uint8_t *id)
+{
+    for (size_t i = 0; i < world->n_policies && !world->are_policies_lost; i++) {
+        uint8_t other[RECORD_POLICY_SIZE];
+
+        policy_id(world->policies[i], other);
+        if (memcmp(id, other, sizeof other) == 0)
+            return world->policies[i];
+    }
+    return NULL;
+}
+
 void world_restart(struct world *world, enum broker_trust trust)
 {
     broker_free(world->broker);
@@ -446,7 +471,8 @@ void world_restart(struct world *world, enum broker_trust trust)
 
         if (!record_read(world->marks[slot], &record))
             world_fail("a mark that cannot be read");
-        if (record.phase != RECORD_NONE && broker_remember(world->broker, slot, &record) != 0)
+        if (record.phase != RECORD_NONE &&
+            broker_remember(world->broker, slot, &record, find_policy(world, record.policy)) != 0)
             world_fail("memory ran out for a record");
     }
 }

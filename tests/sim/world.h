@@ -28,6 +28,7 @@ enum {
     WORLD_PROCESSES_MAX = 2048,
     WORLD_COMMANDS_MAX = 256,
     WORLD_PORTS_MAX = 16,
+    WORLD_POLICIES_MAX = 32,
     WORLD_VARIABLES_MAX = 32,
     WORLD_LISTENERS = 3,
 };
@@ -153,7 +154,10 @@ struct world_runtime {
 struct world {
     struct moment now;
     struct broker *broker;
-    struct policy *policy;
+    struct policy *policy; /* in force; the last one of these */
+    struct policy *policies[WORLD_POLICIES_MAX];
+    size_t n_policies;
+    bool are_policies_lost; /* the next daemon finds none of an earlier one */
     struct world_connection *connections[WORLD_CONNECTIONS_MAX];
     size_t n_connections;
     struct world_connection *open[WORLD_CONNECTIONS_MAX]; /* those that are not closed, and more */

@@ -113,7 +113,7 @@ static int begin(void *context)
     if (error == 0)
         error = broker_listener_add(broker, 0, "runtime", "/run/a.sock", 1, 2);
     if (error == 0)
-        error = broker_remember(broker, 7, &record);
+        error = broker_remember(broker, 7, &record, context);
     broker_free(broker);
     return error;
 }
@@ -133,8 +133,8 @@ START_TEST(a_record_has_a_slot)
     const struct record record = {.phase = RECORD_BEGUN, .pid = 1, .start_time = 1};
     struct world *world = world_new(policy);
 
-    ck_assert_int_eq(broker_remember(world->broker, RECORD_SLOTS, &record), -EINVAL);
-    ck_assert_int_eq(broker_remember(world->broker, RECORD_SLOTS - 1, &record), 0);
+    ck_assert_int_eq(broker_remember(world->broker, RECORD_SLOTS, &record, NULL), -EINVAL);
+    ck_assert_int_eq(broker_remember(world->broker, RECORD_SLOTS - 1, &record, NULL), 0);
     world_free(world);
 }
 END_TEST

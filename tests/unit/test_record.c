@@ -12,62 +12,110 @@ static const uint8_t other_boot[RECORD_BOOT_SIZE] = {9};
 
 static struct record sample(void)
 {
-    return (struct record){
-        .phase = RECORD_BEGUN,
+    struct record record = {
+        .phase = RECORD_WITHDRAWING,
+        .sequence = 6,
         .pid = 4711,
         .start_time = UINT64_C(0x1122334455667788),
         .cookie = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        .policy = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 255},
+        .rule = 77,
+        .connected_at = 1234567890123,
+        .hold_until = INT64_MAX,
+        .is_hold_wished = true,
+        .outcome = 3,
+        .n_steps = RECORD_STEPS_MAX - 1,
     };
+
+    for (size_t i = 0; i < record.n_steps; i++)
+        record.steps[i] = (enum record_step)(i % (RECORD_STEP_STAYS + 1));
+    return record;
+}
+
+static void write_into(uint8_t slot[static RECORD_SLOT_SIZE], const struct record *record)
+{
+    uint8_t mark[RECORD_MARK_SIZE];
+
+    record_write(record, mark);
+    record_put(slot, mark);
 }
 
 START_TEST(what_is_written_is_read)
 {
     struct record record = sample(), read;
-    uint8_t bytes[RECORD_SLOT_SIZE];
+    uint8_t slot[RECORD_SLOT_SIZE] = {0};
 
-    record_write(&record, bytes);
-    ck_assert(record_read(bytes, &read));
-    ck_assert_int_eq(read.phase, RECORD_BEGUN);
-    ck_assert_int_eq(read.pid, 4711);
-    ck_assert_uint_eq(read.start_time, record.start_time);
-    ck_assert_int_eq(guid_compare(&read.cookie, &record.cookie), 0);
+    write_into(slot, &record);
+    ck_assert(record_read(slot, &read));
+    ck_assert_mem_eq(&read, &record, sizeof record);
     record.phase = RECORD_RESUMED;
-    record_write(&record, bytes);
-    ck_assert(record_read(bytes, &read));
-    ck_assert_int_eq(read.phase, RECORD_RESUMED);
+    record.sequence++;
+    write_into(slot, &record);
+    ck_assert(record_read(slot, &read));
+    ck_assert_mem_eq(&read, &record, sizeof record);
 }
 END_TEST
 
 START_TEST(a_free_slot_is_all_zero)
 {
-    struct record nothing = {.phase = RECORD_NONE, .pid = 5}, read;
-    uint8_t bytes[RECORD_SLOT_SIZE], zero[RECORD_SLOT_SIZE] = {0};
+    struct record nothing = {.phase = RECORD_NONE, .pid = 5}, record = sample(), read;
+    uint8_t slot[RECORD_SLOT_SIZE] = {0}, zero[RECORD_SLOT_SIZE] = {0};
 
-    record_write(&nothing, bytes);
-    ck_assert_mem_eq(bytes, zero, sizeof zero);
+    write_into(slot, &record);
+    record.sequence++;
+    write_into(slot, &record);
+    write_into(slot, &nothing);
+    ck_assert_mem_eq(slot, zero, sizeof zero);
     ck_assert(record_read(zero, &read));
     ck_assert_int_eq(read.phase, RECORD_NONE);
 }
 END_TEST
 
-/* A slot that was cut in the middle of being written, or changed by anything, is seen. */
-START_TEST(every_changed_bit_of_a_slot_is_seen)
+/* A death in the middle of a mark leaves the one before it, and what is left is seen to be torn. */
+START_TEST(a_torn_mark_leaves_the_one_before)
+{
+    for (size_t length = 0; length <= RECORD_MARK_SIZE; length++) {
+        struct record before = sample(), after = sample(), read;
+        uint8_t slot[RECORD_SLOT_SIZE] = {0}, mark[RECORD_MARK_SIZE];
+
+        before.sequence = 5;
+        write_into(slot, &before);
+        before.sequence = 6;
+        write_into(slot, &before);
+        after.sequence = 7;
+        after.pid = 4712;
+        record_write(&after, mark);
+        memcpy(slot + RECORD_MARK_SIZE, mark, length);
+        ck_assert(record_read(slot, &read));
+        /* The first bytes are those of the sequence, of which one changes. */
+        if (length == RECORD_MARK_SIZE) {
+            ck_assert_int_eq(read.pid, 4712);
+            ck_assert(!read.is_torn);
+        } else {
+            ck_assert_int_eq(read.pid, 4711);
+            ck_assert(read.is_torn == (length > 0));
+        }
+    }
+}
+END_TEST
+
+/* The first mark comes before the first message: torn, it says that nothing was sent. */
+START_TEST(every_changed_bit_of_a_mark_is_seen)
 {
     struct record record = sample(), read;
-    uint8_t bytes[RECORD_SLOT_SIZE];
+    uint8_t slot[RECORD_SLOT_SIZE] = {0};
 
-    record_write(&record, bytes);
-    for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
-        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        ck_assert(!record_read(bytes, &read));
-        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    write_into(slot, &record);
+    for (size_t bit = 0; bit < 8 * RECORD_MARK_SIZE; bit++) {
+        slot[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        ck_assert(record_read(slot, &read));
+        ck_assert_int_eq(read.phase, RECORD_NONE);
+        ck_assert(read.is_torn);
+        slot[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    for (size_t length = 1; length < sizeof bytes; length++) {
-        uint8_t cut[RECORD_SLOT_SIZE] = {0};
-
-        memcpy(cut, bytes, length);
-        ck_assert(!record_read(cut, &read));
-    }
+    slot[0] ^= 1;
+    slot[RECORD_MARK_SIZE] ^= 1;
+    ck_assert(!record_read(slot, &read));
 }
 END_TEST
 
@@ -104,5 +152,6 @@ START_TEST(a_file_that_is_cut_or_changed_is_damaged)
 }
 END_TEST
 
-UNIT_TESTS(what_is_written_is_read, a_free_slot_is_all_zero, every_changed_bit_of_a_slot_is_seen,
-           a_header_knows_its_boot, a_file_that_is_cut_or_changed_is_damaged);
+UNIT_TESTS(what_is_written_is_read, a_free_slot_is_all_zero, a_torn_mark_leaves_the_one_before,
+           every_changed_bit_of_a_mark_is_seen, a_header_knows_its_boot,
+           a_file_that_is_cut_or_changed_is_damaged);
