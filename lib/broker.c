@@ -211,12 +211,12 @@ void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const cha
                             .at = now,
                             .alarm = alarm,
                             .is_on = is_on,
-                            .why = why};
+                            .why = is_on ? why : NULL};
 
     if (broker->counters.alarms[alarm] == is_on)
         return;
     broker->counters.alarms[alarm] = is_on;
-    broker->counters.alarm_reasons[alarm] = is_on ? why : NULL;
+    broker->counters.alarm_reasons[alarm] = notice.why;
     broker_notice(broker, &notice, NULL, NULL);
 }
 

@@ -148,7 +148,8 @@ int broker_set_policy(struct broker *broker, struct policy *policy) MUST_CHECK;
 
 const struct policy *broker_policy(const struct broker *broker);
 
-/* Raises or ends an alarm that only the shell can know of. */
+/* Raises or ends an alarm that only the shell can know of. `why` is a constant that says why it was
+ * raised; where it ends it is not looked at. */
 void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const char *why,
                   struct moment now);
 
