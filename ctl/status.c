@@ -71,7 +71,7 @@ static void put_socket(const json_t *socket, const char *label, struct page *pag
                 answer_is_true(socket, "passed_in") ? " (passed in)" : "");
     if (json_is_false(answer_member(socket, "in_place")))
         page_styled(page, STYLE_BAD,
-                    ": the socket file was removed or replaced; restart the daemon");
+                    ": the socket file was removed or replaced; reload to make it anew");
     page_end_line(page);
 }
 

@@ -75,6 +75,11 @@ struct control *control_free(struct control *control);
 int control_open(struct control *control, struct policy *policy, int passed,
                  char **ret_why) MUST_CHECK;
 
+/* As those of ports.h. */
+void control_keep_folder(struct control *control);
+bool control_look(struct control *control);
+void control_repair(struct control *control);
+
 /*
  * The halves of a reload, as those of ports.h. Who may do what needs nothing: it
  * is always that of the policy in force.

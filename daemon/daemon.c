@@ -36,6 +36,7 @@ enum {
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
 #define TELL_AGAIN span_from_ms(100)
+#define LOOK_AGAIN span_from_s(5) /* at the files of our sockets */
 
 struct daemon {
     struct config_options config;
@@ -54,6 +55,7 @@ struct daemon {
     struct loop_signal *on_term, *on_int, *on_hup;
     const char *untold; /* the status of a readiness that could not be told; NULL: none */
     struct moment tell_again;
+    struct moment look_again;
     bool wants_reload;
     bool wants_stop;
     bool is_stopping;
@@ -69,6 +71,18 @@ static void tell_ready(struct daemon *daemon, const char *status)
 
     daemon->untold = is_told ? NULL : status;
     daemon->tell_again = is_told ? MOMENT_NEVER : moment_after(clock_now(), TELL_AGAIN);
+}
+
+/* Somebody may remove them, or put others in their place: then nobody comes any more. */
+static void look_at_sockets(struct daemon *daemon)
+{
+    bool are_ports_there = ports_look(daemon->ports);
+    bool is_control_there = control_look(daemon->control);
+
+    daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
+    broker_alarm(daemon->broker, ALARM_SOCKETS, !are_ports_there || !is_control_there,
+                 "the file of a socket was removed or replaced; a reload makes it anew",
+                 clock_now());
 }
 
 /* Start. */
@@ -362,6 +376,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
     daemon->tell_again = MOMENT_NEVER;
+    daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->loop = loop_new();
     if (!daemon->loop) {
@@ -370,6 +385,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
     }
     if (!start(daemon, options))
         return daemon_free(daemon);
+    ports_keep_folders(daemon->ports);
+    control_keep_folder(daemon->control);
     unblock_signals();
     tell_ready(daemon, "running");
     return daemon;
@@ -442,6 +459,9 @@ static void reload(void *context, struct control_verdict *ret_verdict)
 
     *ret_verdict = (struct control_verdict){.is_done = false};
     service_tell_reloading(clock_now());
+    ports_repair(daemon->ports);
+    control_repair(daemon->control);
+    look_at_sockets(daemon);
     load_again(daemon, ret_verdict);
     count_reload(&daemon->reloads, ret_verdict->is_done);
     broker_alarm(daemon->broker, ALARM_POLICY, !ret_verdict->is_done,
@@ -495,6 +515,7 @@ static void begin_stop(struct daemon *daemon)
     enum broker_stop stop = how_to_stop(daemon);
 
     daemon->tell_again = MOMENT_NEVER;
+    daemon->look_again = MOMENT_NEVER;
     service_tell_stopping();
     log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
                                         : "stopping; runtimes that wait are resumed");
@@ -522,6 +543,7 @@ static struct moment next_deadline(const struct daemon *daemon)
         return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, daemon->tell_again);
+    next = moment_earlier(next, daemon->look_again);
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
@@ -560,6 +582,8 @@ void daemon_run(struct daemon *daemon)
         ports_try_again(daemon->ports, clock_now());
         if (moment_is_due(daemon->tell_again, clock_now()))
             tell_ready(daemon, daemon->untold);
+        if (moment_is_due(daemon->look_again, clock_now()))
+            look_at_sockets(daemon);
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);
         if (daemon->wants_stop && !daemon->is_stopping)
