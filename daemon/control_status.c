@@ -168,7 +168,7 @@ void control_show_status(struct control_call *call)
     view_put(&view, "runtimes_seen", json_integer((json_int_t)counters->n_seen));
     view_put(&view, "connections", view_connections(control));
     view_put(&view, "alarms", view_alarms(counters));
-    view_put(&view, "limits", view_limits(policy, broker_connections_per_user(broker)));
+    view_put(&view, "limits", view_limits(broker));
     view_put(&view, "records", json_string(trust_name(control->options.trust)));
     view_put(&view, "events", view_events(control->options.notices));
     http_answer_json(call->request, 200, view);

@@ -202,13 +202,15 @@ static bool open_store(struct daemon *daemon, const char *folder)
     return true;
 }
 
-static void warn_of_limits(const struct policy *policy, size_t usable)
+/* The default is for who has many: where there are fewer, the status says how many may wait. */
+static void warn_of_limits(const struct broker *broker)
 {
-    /* One for the connection, one for the handle of the process. */
-    if (policy->limits.runtimes > usable / 2)
+    const struct policy_limits *limits = &broker_policy(broker)->limits;
+
+    if (limits->has_runtimes && limits->runtimes > broker_runtimes(broker))
         log_warning("limits.runtimes is %u, but descriptors last for %zu that wait; raise "
                     "LimitNOFILE= (ulimit -n)",
-                    policy->limits.runtimes, usable / 2);
+                    limits->runtimes, broker_runtimes(broker));
 }
 
 static bool start_broker(struct daemon *daemon, struct policy *policy)
@@ -221,12 +223,12 @@ static bool start_broker(struct daemon *daemon, struct policy *policy)
 
     share_descriptors(daemon);
     options.usable_descriptors = daemon->usable_descriptors;
-    warn_of_limits(policy, options.usable_descriptors);
     daemon->broker = broker_new(&options);
     if (!daemon->broker) {
         log_error("memory ran out");
         return false;
     }
+    warn_of_limits(daemon->broker);
     if (daemon->trust == BROKER_HAS_NO_RECORDS)
         broker_alarm(daemon->broker, ALARM_RECORDS, true,
                      "no records can be kept, so nothing is applied", clock_now());
@@ -414,6 +416,7 @@ static int switch_policy(struct daemon *daemon, struct policy *policy, char **re
     }
     ports_commit(daemon->ports);
     control_commit(daemon->control);
+    warn_of_limits(daemon->broker);
     return 0;
 }
 

@@ -208,6 +208,11 @@ struct runtime *broker_runtime_after(const struct broker *broker, uint64_t seria
 size_t broker_count(const struct broker *broker, enum runtime_state state);
 
 /* limits.connections_per_user as it is in force. */
+/* How many runtimes may wait, in all and of one user: what the limits say, and descriptors last
+ * for. */
+size_t broker_runtimes(const struct broker *broker);
+size_t broker_runtimes_per_user(const struct broker *broker);
+
 size_t broker_connections_per_user(const struct broker *broker);
 
 enum {
