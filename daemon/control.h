@@ -48,7 +48,6 @@ struct control_options {
     struct ports *ports;
     const struct notices *notices;
     const struct control_reloads *reloads;
-    enum broker_trust trust;
     size_t usable_descriptors;
     unsigned n_connections_max; /* at most CONTROL_CONNECTIONS_MAX */
     bool is_user;               /* an instance of a user of his own, for showing */

@@ -169,7 +169,7 @@ void control_show_status(struct control_call *call)
     view_put(&view, "connections", view_connections(control));
     view_put(&view, "alarms", view_alarms(counters));
     view_put(&view, "limits", view_limits(broker));
-    view_put(&view, "records", json_string(trust_name(control->options.trust)));
+    view_put(&view, "records", json_string(trust_name(broker_trust(broker))));
     view_put(&view, "events", view_events(control->options.notices));
     http_answer_json(call->request, 200, view);
 }

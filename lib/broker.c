@@ -126,6 +126,17 @@ uint64_t broker_serial(struct broker *broker)
 
 /* Listeners. */
 
+void broker_set_trust(struct broker *broker, enum broker_trust trust, uint64_t distrusted_until)
+{
+    broker->trust = trust;
+    broker->distrusted_until = distrusted_until;
+}
+
+enum broker_trust broker_trust(const struct broker *broker)
+{
+    return broker->trust;
+}
+
 int broker_listener_add(struct broker *broker, uint32_t number, const char *name, const char *path,
                         uint64_t device, uint64_t inode)
 {

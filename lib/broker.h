@@ -61,6 +61,10 @@ struct broker *broker_free(struct broker *broker);
  */
 int broker_remember(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
 
+/* What the records are worth, before anybody has come; as in broker_options. */
+void broker_set_trust(struct broker *broker, enum broker_trust trust, uint64_t distrusted_until);
+enum broker_trust broker_trust(const struct broker *broker);
+
 /*
  * Adds a listener under a number that no other ever had. `device` and `inode`
  * identify the socket file, 0 when they are not known. 0 or -ENOMEM.
