@@ -18,6 +18,7 @@
 #include "daemon/notices.h"
 #include "daemon/ports.h"
 #include "daemon/service.h"
+#include "daemon/snapshots.h"
 #include "daemon/store.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
@@ -38,6 +39,7 @@ struct daemon {
     struct config_options config;
     struct loop *loop;
     struct store *store;
+    struct snapshots *snapshots;
     struct broker *broker;
     struct apply *apply;
     struct ports *ports;
@@ -177,6 +179,39 @@ static void take_trust(struct daemon *daemon, const struct store_found *found)
     broker_set_trust(daemon->broker, found->trust, found->distrusted_until);
 }
 
+/* So that plans that are under way by it can be gone on with. */
+static void keep_policy(struct daemon *daemon, const struct policy *policy)
+{
+    int error = snapshots_keep(daemon->snapshots, policy);
+
+    if (error != 0)
+        log_warning("the policy cannot be kept in the state folder: %s; plans that are under way "
+                    "when the daemon is started anew will end there",
+                    strerror(-error));
+}
+
+static bool is_policy_needed(void *context, const uint8_t id[static RECORD_POLICY_SIZE])
+{
+    const struct daemon *daemon = context;
+
+    return broker_needs_policy(daemon->broker, id);
+}
+
+static bool recall(struct daemon *daemon)
+{
+    struct store_policies policies = {.find = snapshots_find};
+
+    daemon->snapshots = snapshots_new(store_folder(daemon->store));
+    policies.context = daemon->snapshots;
+    if (!daemon->snapshots || store_recall(daemon->store, daemon->broker, &policies) != 0) {
+        log_error("memory ran out while the records were read");
+        return false;
+    }
+    keep_policy(daemon, broker_policy(daemon->broker));
+    snapshots_sweep(daemon->snapshots, is_policy_needed, daemon);
+    return true;
+}
+
 /* The last thing of a start that can fail by what is there already: before it nothing was made that
  * does not go again with us. */
 static bool open_store(struct daemon *daemon, const char *folder)
@@ -189,10 +224,7 @@ static bool open_store(struct daemon *daemon, const char *folder)
     }
     take_trust(daemon, &found);
     free(found.why);
-    if (store_recall(daemon->store, daemon->broker) == 0)
-        return true;
-    log_error("memory ran out while the records were read");
-    return false;
+    return recall(daemon);
 }
 
 /* The default is for who has many: where there are fewer, the status says how many may wait. */
@@ -394,6 +426,7 @@ static int switch_policy(struct daemon *daemon, struct policy *policy, char **re
         ports_abandon(daemon->ports);
         return error;
     }
+    keep_policy(daemon, policy);
     error = broker_set_policy(daemon->broker, policy);
     if (error != 0) {
         ports_abandon(daemon->ports);
@@ -403,6 +436,7 @@ static int switch_policy(struct daemon *daemon, struct policy *policy, char **re
     ports_commit(daemon->ports);
     control_commit(daemon->control);
     warn_of_limits(daemon->broker);
+    snapshots_sweep(daemon->snapshots, is_policy_needed, daemon);
     return 0;
 }
 
@@ -594,6 +628,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     broker_free(daemon->broker);
     apply_free(daemon->apply);
     notices_free(daemon->notices);
+    snapshots_free(daemon->snapshots);
     store_close(daemon->store);
     loop_signal_free(daemon->on_term);
     loop_signal_free(daemon->on_int);

@@ -339,6 +339,27 @@ void broker_answer(struct broker *broker, uint64_t id, struct facts *facts, stru
     facts_free(facts);
 }
 
+static bool has_id(const struct policy *policy, const uint8_t *id)
+{
+    uint8_t own[RECORD_POLICY_SIZE];
+
+    policy_id(policy, own);
+    return memcmp(own, id, sizeof own) == 0;
+}
+
+bool broker_needs_policy(const struct broker *broker, const uint8_t id[static RECORD_POLICY_SIZE])
+{
+    const struct runtime *runtime;
+
+    if (has_id(broker->policy, id) || decide_remembers_policy(broker, id))
+        return true;
+    TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
+        if (runtime_is_pending(runtime) && has_id(runtime->policy, id))
+            return true;
+    }
+    return false;
+}
+
 /* Records. */
 
 uint32_t broker_take_slot(struct broker *broker)

@@ -156,6 +156,10 @@ int broker_set_policy(struct broker *broker, struct policy *policy) MUST_CHECK;
 
 const struct policy *broker_policy(const struct broker *broker);
 
+/* True when it is in force, or a plan by it is under way or remembered: `id` as policy_id has it.
+ */
+bool broker_needs_policy(const struct broker *broker, const uint8_t id[static RECORD_POLICY_SIZE]);
+
 /* Raises or ends an alarm that only the shell can know of. `why` is a constant that says why it was
  * raised; where it ends it is not looked at. */
 void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const char *why,

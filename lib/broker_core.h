@@ -482,6 +482,8 @@ bool decide_has_all_records(const struct runtime *runtime);
 /* What earlier daemons wrote down, which it takes; of two that say something of one runtime the
  * first counts. */
 void decide_remember(struct broker *broker, struct memory *memory);
+/* True when one of them names that policy. */
+bool decide_remembers_policy(const struct broker *broker, const uint8_t *id);
 /* Frees one of them; false when there is none. */
 bool decide_forget_any(struct broker *broker);
 /* What its own port list says, out of the environment in `attributes`. */

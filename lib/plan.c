@@ -110,9 +110,13 @@ static enum record_step record_of(const struct step *step, const struct step *se
         return step->is_unanswered || (sending && shares_fate(step, sending)) ? RECORD_STEP_SENT
                                                                               : RECORD_STEP_PENDING;
     case STEP_OK:
+        if (step->may_be_undone || step == sending)
+            return RECORD_STEP_UNDOING;
         return step->undo_failed ? RECORD_STEP_STAYS : RECORD_STEP_OK;
     case STEP_REFUSED:
-        return RECORD_STEP_REFUSED;
+        if (step->was_lost)
+            return RECORD_STEP_LOST;
+        return step->was_sent ? RECORD_STEP_REFUSED : RECORD_STEP_BARRED;
     case STEP_LOST:
         return RECORD_STEP_LOST;
     case STEP_SKIPPED:
@@ -154,6 +158,10 @@ static void recall_step(struct step *step, enum record_step recorded, bool is_lo
         recall_sent(step, STEP_OK);
         break;
     case RECORD_STEP_REFUSED:
+        recall_sent(step, STEP_REFUSED);
+        step->why = "was refused by the runtime before the daemon was started anew";
+        break;
+    case RECORD_STEP_BARRED:
         step->result = STEP_REFUSED;
         step->why = "was refused before the daemon was started anew";
         break;
@@ -170,6 +178,10 @@ static void recall_step(struct step *step, enum record_step recorded, bool is_lo
     case RECORD_STEP_STAYS:
         recall_sent(step, STEP_OK);
         step->undo_failed = true;
+        break;
+    case RECORD_STEP_UNDOING:
+        recall_sent(step, STEP_OK);
+        step->may_be_undone = true;
         break;
     }
 }

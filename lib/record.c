@@ -139,8 +139,8 @@ static bool read_steps(struct bytes_reader *reader, struct record *record)
     for (size_t i = 0; i < record->n_steps; i += 2) {
         uint8_t two;
 
-        if (!bytes_get_u8(reader, &two) || (two & 15) > RECORD_STEP_STAYS ||
-            two >> 4 > RECORD_STEP_STAYS)
+        if (!bytes_get_u8(reader, &two) || (two & 15) > RECORD_STEP_UNDOING ||
+            two >> 4 > RECORD_STEP_UNDOING)
             return false;
         record->steps[i] = (enum record_step)(two & 15);
         if (i + 1 < record->n_steps)

@@ -46,11 +46,13 @@ enum record_step {
     RECORD_STEP_PENDING,
     RECORD_STEP_SENT, /* about to be sent, or sent; no answer was read */
     RECORD_STEP_OK,
-    RECORD_STEP_REFUSED,
+    RECORD_STEP_REFUSED, /* by the runtime */
+    RECORD_STEP_BARRED,  /* by our own checks, and never sent */
     RECORD_STEP_LOST,
     RECORD_STEP_SKIPPED,
     RECORD_STEP_ROLLED_BACK,
-    RECORD_STEP_STAYS, /* was ok, and could not be taken back */
+    RECORD_STEP_STAYS,   /* was ok, and could not be taken back */
+    RECORD_STEP_UNDOING, /* was ok, and taking it back was about to be sent, or was sent */
 };
 
 struct record {

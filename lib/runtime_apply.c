@@ -252,7 +252,8 @@ static void step_lost(struct runtime *runtime, struct moment now)
  * out now: memory is out, or nothing can be recorded, and the plan ends. */
 static bool is_recorded(struct runtime *runtime, const struct step *step, struct moment now)
 {
-    int error = runtime_mark(runtime, RECORD_BEGUN, step);
+    bool is_undo = runtime->state == RUNTIME_WITHDRAWING;
+    int error = runtime_mark(runtime, is_undo ? RECORD_WITHDRAWING : RECORD_BEGUN, step);
 
     if (error == 0) {
         broker_alarm(runtime->broker, ALARM_RECORDS, false, NULL, now);
@@ -265,6 +266,9 @@ static bool is_recorded(struct runtime *runtime, const struct step *step, struct
     }
     broker_alarm(runtime->broker, ALARM_RECORDS, true,
                  "there is no place left to record what is applied", now);
+    /* What has to be taken back is, whoever remembers it. */
+    if (is_undo)
+        return true;
     apply_fail(runtime, "no record of it can be kept", now);
     return false;
 }
@@ -347,6 +351,8 @@ static void send_undo(struct runtime *runtime, struct step *step, struct connect
     struct bytes message;
     int error;
 
+    if (!is_recorded(runtime, step, now))
+        return;
     bytes_init(&message, WIRE_MESSAGE_MAX);
     error = plan_write_undo(step, &message);
     if (error == -ENOMEM) {

@@ -38,6 +38,18 @@ void decide_remember(struct broker *broker, struct memory *memory)
         forget(memory);
 }
 
+bool decide_remembers_policy(const struct broker *broker, const uint8_t *id)
+{
+    struct memory_tree memories = {broker->memories.rbh_root};
+    struct memory *memory;
+
+    RB_FOREACH(memory, memory_tree, &memories) {
+        if (memcmp(memory->record.policy, id, RECORD_POLICY_SIZE) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool decide_forget_any(struct broker *broker)
 {
     struct memory *memory = RB_ROOT(&broker->memories);
@@ -422,7 +434,8 @@ static void give_up_late(struct runtime *runtime, enum runtime_outcome outcome, 
                          struct moment now)
 {
     plan_skip_rest(&runtime->plan, why, now);
-    resume_begin(runtime, outcome, why, now);
+    /* An earlier daemon may have sent a part of it. */
+    resume_begin(runtime, plan_was_sent(&runtime->plan) ? OUTCOME_PARTIAL : outcome, why, now);
 }
 
 /* Asks which entry of its port list is our socket, as the process sees the paths. */

@@ -263,13 +263,28 @@ static void check_what_is_said_to_stay(const struct history *history, const stru
     }
 }
 
-/* Only of who this daemon knows from the beginning, and who was not mistaken for another. */
+/* What an earlier daemon did to it is known where its plan was gone on with. */
+static bool is_known_from_the_beginning(const struct actor *actor, const struct runtime *seen)
+{
+    return !actor->was_restarted || (seen->is_recalled && !actor->is_forgotten);
+}
+
+/* P10: records that are there, and the policies that they name, are enough to go on. */
+static void check_goes_on(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (seen && strstr(seen->why, "the policy of that plan is not there any more"))
+        promises_broken(history, actor, "a plan goes on after a restart (P10)");
+}
+
+/* Only of who is known from the beginning, and who was not mistaken for another. */
 static void check_outcome(const struct history *history, const struct actor *actor)
 {
     const struct runtime *seen = promises_find(history, actor);
 
-    if (!seen || actor->was_restarted || actor->is_namesake || actor->is_over ||
-        seen->state < RUNTIME_RUNNING || seen->state > RUNTIME_GONE)
+    if (!seen || !is_known_from_the_beginning(actor, seen) || actor->is_namesake ||
+        actor->is_over || seen->state < RUNTIME_RUNNING || seen->state > RUNTIME_GONE)
         return;
     switch (seen->outcome) {
     case OUTCOME_APPLIED:
@@ -337,6 +352,7 @@ void promises_check(const struct history *history)
         check_untouched(history, &history->actors[i]);
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
+        check_goes_on(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);
     }

@@ -161,10 +161,17 @@ END_TEST
 
 /* Restarts. */
 
-START_TEST(a_restart_never_plans_again)
+/* At each point of the plan, from before the first command to after the Resume, with the next one
+ * in flight and never taken. */
+START_TEST(a_restart_goes_on_with_the_plan)
 {
-    /* At each point of the plan, from before the first command to after the Resume. */
-    for (size_t n = 0; n <= 6; n++) {
+    static const enum runtime_outcome outcomes[] = {
+        OUTCOME_APPLIED, OUTCOME_APPLIED, OUTCOME_APPLIED, /* the variable may be sent again */
+        OUTCOME_PARTIAL,                                   /* the hook may not */
+        OUTCOME_LATE,    OUTCOME_LATE,    OUTCOME_LATE,
+    };
+
+    for (size_t n = 0; n < ARRAY_LENGTH(outcomes); n++) {
         struct world *world = world_new(policy);
         struct world_runtime *runtime = runtime_in(world, OURS);
         size_t n_variables = 0, n_hooks = 0;
@@ -178,14 +185,71 @@ START_TEST(a_restart_never_plans_again)
             n_variables += runtime->commands[i].id == COMMAND_SET_ENVIRONMENT;
             n_hooks += runtime->commands[i].id == COMMAND_APPLY_STARTUP_HOOK;
         }
-        ck_assert_uint_le(n_variables, 1);
-        ck_assert_uint_le(n_hooks, 1);
+        ck_assert_uint_eq(n_variables, 1);
+        ck_assert_uint_eq(n_hooks, n == 3 ? 0 : 1);
         ck_assert_int_eq(runtime->process->picture, WORLD_RUNNING);
-        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, n < 2    ? OUTCOME_APPLIED
-                                                                 : n <= 3 ? OUTCOME_UNKNOWN
-                                                                          : OUTCOME_LATE);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, outcomes[n]);
         world_free(world);
     }
+}
+END_TEST
+
+/* A policy that is in force by then is for those who come then. */
+START_TEST(a_restart_goes_on_by_the_policy_of_the_plan)
+{
+    for (size_t is_lost = 0; is_lost < 2; is_lost++) {
+        struct world *world = world_new(policy);
+        struct world_runtime *runtime = runtime_in(world, OURS);
+
+        world_start(runtime);
+        for (size_t i = 0; i < 3; i++)
+            world_serve_one(runtime);
+        ck_assert(world_set_policy(world, HEAD));
+        world->are_policies_lost = is_lost > 0;
+        world_restart(world, BROKER_TRUSTS_RECORDS);
+        world_pass(world, span_from_s(5), true);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome,
+                         is_lost ? OUTCOME_UNKNOWN : OUTCOME_PARTIAL);
+        ck_assert_int_eq(runtime->process->picture, WORLD_RUNNING);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* Before its first step nothing can be repeated: whoever is in force decides. */
+START_TEST(who_was_only_known_is_decided_about_anew)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+
+    world_start(runtime);
+    world_serve_one(runtime);
+    world->are_policies_lost = true;
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+    world_free(world);
+}
+END_TEST
+
+/* Its time is not given anew with each daemon. */
+START_TEST(the_deadline_goes_on_over_restarts)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+    struct moment begin;
+
+    runtime->is_stuck = true;
+    world_start(runtime);
+    begin = world->now;
+    world_pass(world, span_from_s(2), false);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_connect_port(runtime, 0);
+    world_settle(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->connected_at.us, begin.us);
+    world_pass(world, span_from_s(1), false);
+    ck_assert_int_ge(world_find(world, "aaaaaaaa")->state, RUNTIME_RESUMING);
+    world_free(world);
 }
 END_TEST
 
@@ -442,7 +506,9 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            the_entry_that_is_our_socket_decides,
            without_its_port_list_nothing_that_could_kill_is_sent,
            who_waited_suspended_gets_its_plan, who_shows_nothing_gets_a_plan_while_it_is_young,
-           a_restart_never_plans_again, after_the_end_of_a_runtime_its_record_is_free,
+           a_restart_goes_on_with_the_plan, a_restart_goes_on_by_the_policy_of_the_plan,
+           who_was_only_known_is_decided_about_anew, the_deadline_goes_on_over_restarts,
+           after_the_end_of_a_runtime_its_record_is_free,
            who_was_taken_for_replaced_keeps_its_record, without_records_only_the_young_are_planned,
            where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
            in_a_container_the_inner_pid_is_claimed, who_has_no_pid_here_gets_resume,

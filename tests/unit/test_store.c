@@ -200,14 +200,17 @@ static void change_version(void)
     overwrite(8);
 }
 
+/* More than one death in the middle of a mark can do: both halves. */
 static void change_slot(void)
 {
     overwrite(RECORD_HEADER_SIZE + 5);
+    overwrite(RECORD_HEADER_SIZE + RECORD_MARK_SIZE + 5);
 }
 
 static void change_free_slot(void)
 {
     overwrite(RECORD_FILE_SIZE - 10);
+    overwrite(RECORD_FILE_SIZE - RECORD_MARK_SIZE - 10);
 }
 
 START_TEST(damage_is_seen)
