@@ -148,6 +148,15 @@ static const char *advice(const struct client *client)
     return client->place.is_system ? "; look at it with \"systemctl status diagportd\"" : "";
 }
 
+/* Whoever looks for his own should not have to guess that nobody else did. */
+static void explain_stray(const struct place *place)
+{
+    if (place->stray)
+        output_note("no instance of your own was found, since XDG_RUNTIME_DIR says %s, which "
+                    "cannot be used: %s; set it to a folder of yours, or unset it and /tmp is used",
+                    place->stray, strerror(place->stray_error));
+}
+
 static int explain_connect(const struct client *client, int error)
 {
     const char *path = client->place.path, *origin = client->place.origin;
@@ -165,6 +174,7 @@ static int explain_connect(const struct client *client, int error)
                      "\"diagportd --user\", or say where it is with --socket",
                      path, origin,
                      client->place.is_system ? "it with \"systemctl start diagportd\", or " : "");
+        explain_stray(&client->place);
         return STATUS_NO_DAEMON;
     case ENAMETOOLONG:
         output_error("%s (named by %s) is too long for the path of a socket", path, origin);

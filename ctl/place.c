@@ -53,6 +53,16 @@ static int try_own(const char *folder, struct place *ret_place, bool *is_dead)
     return found;
 }
 
+/* 0 when there is a folder; else why there is none. */
+static int seek_folder(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0)
+        return errno;
+    return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+}
+
 static int find_own(struct place *ret_place, bool *is_dead)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -74,6 +84,15 @@ static int find_own(struct place *ret_place, bool *is_dead)
     return found;
 }
 
+static void find_stray(struct place *place)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+    place->stray_error = runtime && runtime[0] == '/' ? seek_folder(runtime) : 0;
+    if (place->stray_error != 0)
+        place->stray = runtime;
+}
+
 int place_find(const char *option, struct place *ret_place)
 {
     const char *variable = getenv("DIAGPORT_CONTROL");
@@ -85,8 +104,10 @@ int place_find(const char *option, struct place *ret_place)
     if (variable && variable[0] != '\0')
         return take(variable, "$DIAGPORT_CONTROL", ret_place);
     found = find_own(ret_place, &is_dead);
-    if (found == 0)
+    if (found == 0) {
         found = take(SYSTEM_SOCKET, "default", ret_place);
+        find_stray(ret_place);
+    }
     ret_place->is_second = is_dead;
     return found < 0 ? found : 0;
 }

@@ -14,6 +14,8 @@ struct place {
     const char *origin; /* what named it, as the end of "by" */
     bool is_system;     /* where the system's daemon listens, whoever named it */
     bool is_second;     /* the user has an instance of his own, which does not run */
+    const char *stray;  /* where his own was looked for and cannot be: what XDG_RUNTIME_DIR says */
+    int stray_error;    /* why, as errno has it */
 };
 
 /*

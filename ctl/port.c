@@ -92,8 +92,8 @@ static int take_path(const json_t *listener, char **ret_path)
         return STATUS_DONE;
     }
     if (path && is_plain(path))
-        output_error("the socket %s was removed or replaced, so nobody can be held there; restart "
-                     "the daemon",
+        output_error("the socket %s was removed or replaced, so nobody can be held there; make "
+                     "it anew with \"diagportctl reload\"",
                      shown);
     else
         output_error("the socket %s cannot be written into %s; give the listener a path without "

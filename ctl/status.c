@@ -71,7 +71,7 @@ static void put_socket(const json_t *socket, const char *label, struct page *pag
                 answer_is_true(socket, "passed_in") ? " (passed in)" : "");
     if (json_is_false(answer_member(socket, "in_place")))
         page_styled(page, STYLE_BAD,
-                    ": the socket file was removed or replaced; restart the daemon");
+                    ": the socket file was removed or replaced; reload to make it anew");
     page_end_line(page);
 }
 
@@ -89,6 +89,7 @@ static void put_runtimes(const json_t *answer, struct page *page)
 {
     const json_t *counts = answer_member(answer, "runtimes");
     const json_t *connections = answer_member(answer, "connections");
+    const json_t *limits = answer_member(answer, "limits");
     const char *state, *separator = "";
     json_t *count;
 
@@ -103,6 +104,8 @@ static void put_runtimes(const json_t *answer, struct page *page)
     }
     page_format(page, "%s%" PRId64 " seen so far", separator,
                 answer_number(answer, "runtimes_seen"));
+    if (json_is_integer(answer_member(limits, "runtimes")))
+        page_format(page, "; %" PRId64 " may wait", answer_number(limits, "runtimes"));
     page_end_line(page);
     page_field(page, "connections",
                "%" PRId64 " open, %" PRId64 " of them silent; room for %" PRId64,

@@ -128,8 +128,7 @@ static void carry_out(struct apply *apply, struct action *action)
             broker_kill_failed(apply->broker, action->process, clock_now());
         break;
     case ACTION_MARK:
-        if (apply->options.store)
-            store_mark(apply->options.store, action->slot, action->mark);
+        store_mark(apply->options.store, action->slot, action->mark);
         break;
     }
     action_free(action);

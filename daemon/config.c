@@ -551,12 +551,19 @@ void config_loaded_deinit(struct config_loaded *loaded)
     *loaded = (struct config_loaded){0};
 }
 
-char *config_user_folder(void)
+const char *config_runtime_folder(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+    return runtime && runtime[0] == '/' ? runtime : NULL;
+}
+
+char *config_user_folder(void)
+{
+    const char *runtime = config_runtime_folder();
     char *folder = NULL;
-    int length = runtime && runtime[0] == '/' ? asprintf(&folder, "%s/diagport", runtime)
-                                              : asprintf(&folder, "/tmp/diagport-%u", geteuid());
+    int length = runtime ? asprintf(&folder, "%s/diagport", runtime)
+                         : asprintf(&folder, "/tmp/diagport-%u", geteuid());
 
     return length < 0 ? NULL : folder;
 }

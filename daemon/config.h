@@ -33,6 +33,9 @@ void config_loaded_deinit(struct config_loaded *loaded);
  * folder in /tmp. The caller frees it; NULL when memory is out. */
 char *config_user_folder(void) MUST_CHECK;
 
+/* What XDG_RUNTIME_DIR says; NULL when it says nothing, or no absolute path. */
+const char *config_runtime_folder(void) MUST_CHECK;
+
 /* The same answers about this host that loading gives the reader. */
 const struct policy_host *config_host(void);
 

@@ -176,10 +176,18 @@ static void take_in(struct control *control, int fd)
     }
 }
 
+static bool watch(struct control *control)
+{
+    control->watch = loop_watch_new(control->options.loop, control->socket.fd, on_arrival, control);
+    return control->watch;
+}
+
 static void accept_clients(struct control *control, struct moment now)
 {
     control->wants_accept = false;
     control->retry = MOMENT_NEVER;
+    if (!control->watch)
+        watch(control);
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int fd = accept4(control->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -193,7 +201,7 @@ static void accept_clients(struct control *control, struct moment now)
             return;
         }
     }
-    if (!loop_watch_go_on(control->watch))
+    if (!control->watch || !loop_watch_go_on(control->watch))
         control->retry = moment_after(now, RETRY_TIME);
 }
 
@@ -240,12 +248,47 @@ int control_open(struct control *control, struct policy *policy, int passed, cha
         return error;
     }
     control->is_open = true;
-    control->watch = loop_watch_new(control->options.loop, control->socket.fd, on_arrival, control);
-    if (!control->watch)
+    if (!watch(control))
         return explain(-ENOMEM, ret_why, "memory ran out for the control socket");
     log_info("control socket %s%s", path ? path : "passed in",
              path && control->was_passed_in ? ", passed in" : "");
     return 0;
+}
+
+void control_keep_folder(struct control *control)
+{
+    control->socket.has_made_folder = false;
+}
+
+bool control_look(struct control *control)
+{
+    bool was_missing = control->is_missing;
+
+    control->is_missing = !listener_is_in_place(&control->socket);
+    if (control->is_missing && !was_missing)
+        log_error("the control socket %s was removed or replaced, so nobody can connect to it",
+                  control->socket.path);
+    return !control->is_missing;
+}
+
+void control_repair(struct control *control)
+{
+    struct listener_rights rights = rights_of(control->policy);
+    char *why = NULL;
+    int old;
+
+    if (listener_is_in_place(&control->socket))
+        return;
+    if (listener_make_anew(&control->socket, &rights, &old, &why) != 0) {
+        log_error("there is still no control socket: %s", why ? why : "memory ran out");
+    } else {
+        /* The next turn accepts; where there is no memory to watch it, one after that. */
+        control->watch = loop_watch_free(control->watch);
+        control->wants_accept = true;
+        close(old);
+        log_info("control socket %s", control->socket.path);
+    }
+    free(why);
 }
 
 int control_stage(struct control *control, struct policy *policy, char **ret_why)

@@ -48,7 +48,6 @@ struct control_options {
     struct ports *ports;
     const struct notices *notices;
     const struct control_reloads *reloads;
-    enum broker_trust trust;
     size_t usable_descriptors;
     unsigned n_connections_max; /* at most CONTROL_CONNECTIONS_MAX */
     bool is_user;               /* an instance of a user of his own, for showing */
@@ -74,6 +73,11 @@ struct control *control_free(struct control *control);
  */
 int control_open(struct control *control, struct policy *policy, int passed,
                  char **ret_why) MUST_CHECK;
+
+/* As those of ports.h. */
+void control_keep_folder(struct control *control);
+bool control_look(struct control *control);
+void control_repair(struct control *control);
 
 /*
  * The halves of a reload, as those of ports.h. Who may do what needs nothing: it

@@ -28,6 +28,7 @@ struct control {
     struct listener_socket socket;
     bool is_open;
     bool was_passed_in;
+    bool is_missing; /* the last look found that its file was removed or replaced; it was told */
     struct policy *policy; /* whose path, mode, owner and group the socket has */
     struct policy *staged; /* whose it is to have */
     struct loop_watch *watch;

@@ -6,6 +6,7 @@
 
 #include <config.h>
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -167,8 +168,8 @@ void control_show_status(struct control_call *call)
     view_put(&view, "runtimes_seen", json_integer((json_int_t)counters->n_seen));
     view_put(&view, "connections", view_connections(control));
     view_put(&view, "alarms", view_alarms(counters));
-    view_put(&view, "limits", view_limits(policy, broker_connections_per_user(broker)));
-    view_put(&view, "records", json_string(trust_name(control->options.trust)));
+    view_put(&view, "limits", view_limits(broker));
+    view_put(&view, "records", json_string(trust_name(broker_trust(broker))));
     view_put(&view, "events", view_events(control->options.notices));
     http_answer_json(call->request, 200, view);
 }
@@ -190,15 +191,12 @@ void control_show_health(struct control_call *call)
         answer_probe(call, true, json_array());
 }
 
-void control_show_readiness(struct control_call *call)
+/* Why runtimes that come are not served. */
+static json_t *view_unreadiness(const struct control *control)
 {
-    const struct control *control = call->control;
     const struct ports *ports = control->options.ports;
-    json_t *reasons;
+    json_t *reasons = json_array();
 
-    if (!control_read_query(call, NULL, 0, NULL))
-        return;
-    reasons = json_array();
     if (is_stopping(control))
         view_append(&reasons, json_string("the daemon is stopping"));
     if (broker_counters(control->options.broker)->alarms[ALARM_DESCRIPTORS])
@@ -214,10 +212,45 @@ void control_show_readiness(struct control_call *call)
                                            name ? json_string_value(name) : ""));
         json_decref(name);
     }
+    return reasons;
+}
+
+void control_show_readiness(struct control_call *call)
+{
+    json_t *reasons;
+
+    if (!control_read_query(call, NULL, 0, NULL))
+        return;
+    reasons = view_unreadiness(call->control);
     answer_probe(call, json_array_size(reasons) == 0, reasons);
 }
 
 /* Metrics. */
+
+/* In a list that the caller frees; NULL when memory is out. */
+static struct ports_entry *list_ports(const struct ports *ports, size_t *ret_n)
+{
+    size_t n = ports_count(ports);
+    struct ports_entry *list = calloc(n + 1, sizeof *list);
+
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = ports_get(ports, i);
+    *ret_n = n;
+    return list;
+}
+
+static void answer_metrics(struct control_call *call, const struct metrics *metrics)
+{
+    struct bytes text;
+    size_t length;
+
+    bytes_init(&text, SIZE_MAX - 1);
+    metrics_write(metrics, &text);
+    length = text.length;
+    if (bytes_finish(&text) == 0)
+        http_answer(call->request, 200, metrics_type, (char *)bytes_take(&text), length);
+    bytes_deinit(&text);
+}
 
 void control_show_metrics(struct control_call *call)
 {
@@ -228,11 +261,13 @@ void control_show_metrics(struct control_call *call)
         .n_reloads_done = reloads->n_done,
         .n_reloads_failed = reloads->n_failed,
         .policy_hash = broker_policy(control->options.broker)->hash,
+        .version = PACKAGE_VERSION,
+        .is_control_in_place = listener_is_in_place(&control->socket),
         .started_at = clock_calendar(control->started_at),
     };
-    struct bytes text;
+    struct ports_entry *listeners;
     struct self self;
-    size_t length;
+    json_t *unready;
 
     if (!control_read_query(call, NULL, 0, NULL))
         return;
@@ -240,10 +275,11 @@ void control_show_metrics(struct control_call *call)
         metrics.by_state[i] = broker_count(control->options.broker, (enum runtime_state)i);
     self_look(&self);
     metrics.self = &self;
-    bytes_init(&text, SIZE_MAX - 1);
-    metrics_write(&metrics, &text);
-    length = text.length;
-    if (bytes_finish(&text) == 0)
-        http_answer(call->request, 200, metrics_type, (char *)bytes_take(&text), length);
-    bytes_deinit(&text);
+    unready = view_unreadiness(control);
+    metrics.listeners = listeners = list_ports(control->options.ports, &metrics.n_listeners);
+    metrics.is_ready = unready && json_array_size(unready) == 0;
+    if (unready && listeners)
+        answer_metrics(call, &metrics);
+    free(listeners);
+    json_decref(unready);
 }

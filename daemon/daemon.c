@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "daemon/apply.h"
 #include "daemon/clock.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
+#include "daemon/descriptors.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/notices.h"
@@ -24,10 +24,6 @@
 #include "lib/policy.h"
 
 enum {
-    /* For our own files and sockets, and what is read of /proc and of the policy. */
-    DESCRIPTORS_OWN = 64,
-    DESCRIPTORS_MIN = 16,
-    CONTROL_CONNECTIONS_MIN = 4,
     /* More are not kept for later, however long it takes to tell them. */
     NOTICES_MAX = 10000,
 };
@@ -36,6 +32,7 @@ enum {
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
 #define TELL_AGAIN span_from_ms(100)
+#define LOOK_AGAIN span_from_s(5) /* at the files of our sockets */
 
 struct daemon {
     struct config_options config;
@@ -47,13 +44,11 @@ struct daemon {
     struct notices *notices;
     struct control *control;
     struct control_reloads reloads;
-    enum broker_trust trust;
-    uint64_t distrusted_until;
-    size_t usable_descriptors;
-    unsigned n_control_connections;
+    struct descriptors descriptors;
     struct loop_signal *on_term, *on_int, *on_hup;
     const char *untold; /* the status of a readiness that could not be told; NULL: none */
     struct moment tell_again;
+    struct moment look_again;
     bool wants_reload;
     bool wants_stop;
     bool is_stopping;
@@ -69,6 +64,18 @@ static void tell_ready(struct daemon *daemon, const char *status)
 
     daemon->untold = is_told ? NULL : status;
     daemon->tell_again = is_told ? MOMENT_NEVER : moment_after(clock_now(), TELL_AGAIN);
+}
+
+/* Somebody may remove them, or put others in their place: then nobody comes any more. */
+static void look_at_sockets(struct daemon *daemon)
+{
+    bool are_ports_there = ports_look(daemon->ports);
+    bool is_control_there = control_look(daemon->control);
+
+    daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
+    broker_alarm(daemon->broker, ALARM_SOCKETS, !are_ports_there || !is_control_there,
+                 "the file of a socket was removed or replaced; a reload makes it anew",
+                 clock_now());
 }
 
 /* Start. */
@@ -94,33 +101,6 @@ static void be_paused(void *context, bool is_paused)
     struct daemon *daemon = context;
 
     ports_pause(daemon->ports, is_paused);
-}
-
-/* As many as we may have, since every runtime costs one for its life. */
-static size_t raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 0;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        getrlimit(RLIMIT_NOFILE, &limit);
-    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX / 2 : (size_t)limit.rlim_cur;
-}
-
-/* Where there are few, nobody gets all of them: half for us, an eighth for people. */
-static void share_descriptors(struct daemon *daemon)
-{
-    size_t n = raise_descriptors();
-    size_t own = n / 2 < DESCRIPTORS_OWN ? n / 2 : DESCRIPTORS_OWN;
-    size_t control = n / 8 < CONTROL_CONNECTIONS_MAX ? n / 8 : CONTROL_CONNECTIONS_MAX;
-
-    if (control < CONTROL_CONNECTIONS_MIN)
-        control = CONTROL_CONNECTIONS_MIN;
-    daemon->n_control_connections = (unsigned)control;
-    daemon->usable_descriptors =
-        n > own + control + DESCRIPTORS_MIN ? n - own - control : DESCRIPTORS_MIN;
 }
 
 static void log_problems(const struct policy_problems *problems)
@@ -162,64 +142,85 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
     return policy;
 }
 
+static bool refuse_folder(const char *folder)
+{
+    log_error("another diagportd uses the state folder %s; stop it, or give this one another "
+              "folder with --state",
+              folder);
+    return false;
+}
+
+static bool claim_store(struct daemon *daemon, const char *folder)
+{
+    int error;
+
+    daemon->store = store_claim(folder, &error);
+    if (error == -EBUSY)
+        return refuse_folder(folder);
+    if (!daemon->store)
+        log_error("memory ran out");
+    return daemon->store;
+}
+
+static void take_trust(struct daemon *daemon, const struct store_found *found)
+{
+    if (found->trust == BROKER_HAS_NO_RECORDS) {
+        log_error("%s; nothing is applied to any runtime until the daemon is started with a state "
+                  "folder that works",
+                  found->why ? found->why : "memory ran out");
+        broker_alarm(daemon->broker, ALARM_RECORDS, true,
+                     "no records can be kept, so nothing is applied", clock_now());
+    } else if (found->trust == BROKER_DISTRUSTS_RECORDS) {
+        log_warning("%s; runtimes older than that are resumed untouched",
+                    found->why ? found->why : "records were lost");
+    }
+    broker_set_trust(daemon->broker, found->trust, found->distrusted_until);
+}
+
+/* The last thing of a start that can fail by what is there already: before it nothing was made that
+ * does not go again with us. */
 static bool open_store(struct daemon *daemon, const char *folder)
 {
     struct store_found found;
-    int error;
 
-    daemon->store = store_open(folder, &found, &error);
-    if (error == -EBUSY) {
-        log_error("another diagportd uses the state folder %s; stop it, or give this one another "
-                  "folder with --state",
-                  folder);
+    if (store_open(daemon->store, &found) != 0) {
         free(found.why);
-        return false;
+        return refuse_folder(folder);
     }
-    if (found.trust == BROKER_HAS_NO_RECORDS)
-        log_error("%s; nothing is applied to any runtime until the daemon is started with a state "
-                  "folder that works",
-                  found.why ? found.why : "memory ran out");
-    else if (found.trust == BROKER_DISTRUSTS_RECORDS)
-        log_warning("%s; runtimes older than that are resumed untouched",
-                    found.why ? found.why : "records were lost");
+    take_trust(daemon, &found);
     free(found.why);
-    daemon->trust = found.trust;
-    daemon->distrusted_until = found.distrusted_until;
-    return true;
+    if (store_recall(daemon->store, daemon->broker) == 0)
+        return true;
+    log_error("memory ran out while the records were read");
+    return false;
 }
 
-static void warn_of_limits(const struct policy *policy, size_t usable)
+/* The default is for who has many: where there are fewer, the status says how many may wait. */
+static void warn_of_limits(const struct broker *broker)
 {
-    /* One for the connection, one for the handle of the process. */
-    if (policy->limits.runtimes > usable / 2)
+    const struct policy_limits *limits = &broker_policy(broker)->limits;
+
+    if (limits->has_runtimes && limits->runtimes > broker_runtimes(broker))
         log_warning("limits.runtimes is %u, but descriptors last for %zu that wait; raise "
                     "LimitNOFILE= (ulimit -n)",
-                    policy->limits.runtimes, usable / 2);
+                    limits->runtimes, broker_runtimes(broker));
 }
 
 static bool start_broker(struct daemon *daemon, struct policy *policy)
 {
     struct broker_options options = {
         .policy = policy,
-        .trust = daemon->trust,
-        .distrusted_until = daemon->distrusted_until,
+        .trust = BROKER_HAS_NO_RECORDS, /* until they are opened */
+        .usable_descriptors = daemon->descriptors.n_usable,
     };
 
-    share_descriptors(daemon);
-    options.usable_descriptors = daemon->usable_descriptors;
-    warn_of_limits(policy, options.usable_descriptors);
     daemon->broker = broker_new(&options);
     if (!daemon->broker) {
         log_error("memory ran out");
         return false;
     }
-    if (daemon->trust == BROKER_HAS_NO_RECORDS)
-        broker_alarm(daemon->broker, ALARM_RECORDS, true,
-                     "no records can be kept, so nothing is applied", clock_now());
-    if (!daemon->store || store_recall(daemon->store, daemon->broker) == 0)
-        return true;
-    log_error("memory ran out while the records were read");
-    return false;
+    warn_of_limits(daemon->broker);
+    return true;
 }
 
 static void settle(void *context)
@@ -251,9 +252,8 @@ static bool start_control(struct daemon *daemon)
         .ports = daemon->ports,
         .notices = daemon->notices,
         .reloads = &daemon->reloads,
-        .trust = daemon->trust,
-        .usable_descriptors = daemon->usable_descriptors,
-        .n_connections_max = daemon->n_control_connections,
+        .usable_descriptors = daemon->descriptors.n_usable,
+        .n_connections_max = daemon->descriptors.n_control,
         .is_user = daemon->config.is_user,
         .may_kill = config_host()->may_kill,
         .settle = settle,
@@ -339,8 +339,9 @@ static bool start(struct daemon *daemon, const struct daemon_options *options)
 
     if (!policy)
         return false;
-    is_started = open_store(daemon, options->state) && start_broker(daemon, policy) &&
-                 start_rooms(daemon) && start_sockets(daemon, policy);
+    is_started = claim_store(daemon, options->state) && start_broker(daemon, policy) &&
+                 start_rooms(daemon) && start_sockets(daemon, policy) &&
+                 open_store(daemon, options->state);
     if (is_started && policy_is_bad) {
         log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
                   "and the daemon reloaded");
@@ -362,7 +363,9 @@ struct daemon *daemon_new(const struct daemon_options *options)
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
     daemon->tell_again = MOMENT_NEVER;
+    daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
+    daemon->descriptors = descriptors_share();
     daemon->loop = loop_new();
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
@@ -370,6 +373,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
     }
     if (!start(daemon, options))
         return daemon_free(daemon);
+    ports_keep_folders(daemon->ports);
+    control_keep_folder(daemon->control);
     unblock_signals();
     tell_ready(daemon, "running");
     return daemon;
@@ -397,6 +402,7 @@ static int switch_policy(struct daemon *daemon, struct policy *policy, char **re
     }
     ports_commit(daemon->ports);
     control_commit(daemon->control);
+    warn_of_limits(daemon->broker);
     return 0;
 }
 
@@ -442,6 +448,9 @@ static void reload(void *context, struct control_verdict *ret_verdict)
 
     *ret_verdict = (struct control_verdict){.is_done = false};
     service_tell_reloading(clock_now());
+    ports_repair(daemon->ports);
+    control_repair(daemon->control);
+    look_at_sockets(daemon);
     load_again(daemon, ret_verdict);
     count_reload(&daemon->reloads, ret_verdict->is_done);
     broker_alarm(daemon->broker, ALARM_POLICY, !ret_verdict->is_done,
@@ -495,6 +504,7 @@ static void begin_stop(struct daemon *daemon)
     enum broker_stop stop = how_to_stop(daemon);
 
     daemon->tell_again = MOMENT_NEVER;
+    daemon->look_again = MOMENT_NEVER;
     service_tell_stopping();
     log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
                                         : "stopping; runtimes that wait are resumed");
@@ -522,6 +532,7 @@ static struct moment next_deadline(const struct daemon *daemon)
         return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, daemon->tell_again);
+    next = moment_earlier(next, daemon->look_again);
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
@@ -560,6 +571,8 @@ void daemon_run(struct daemon *daemon)
         ports_try_again(daemon->ports, clock_now());
         if (moment_is_due(daemon->tell_again, clock_now()))
             tell_ready(daemon, daemon->untold);
+        if (moment_is_due(daemon->look_again, clock_now()))
+            look_at_sockets(daemon);
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);
         if (daemon->wants_stop && !daemon->is_stopping)

@@ -17,6 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { LOCK_TRIES = 5 }; /* each of them is one that somebody else has just given up */
+
 static int explain(int error, char **ret_why, const char *format, ...) PRINTF_LIKE(3, 4);
 
 static int explain(int error, char **ret_why, const char *format, ...)
@@ -46,17 +48,24 @@ static int open_socket(void)
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* A missing folder is made, for everybody to enter and us to write. */
-static int open_folder(const char *path, char **ret_why)
+static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* A missing folder is made, for everybody to enter and us to write. */
+static int open_folder(const char *path, bool *has_made_it, char **ret_why)
+{
+    char *folder = folder_of(path);
     struct stat status;
     int fd = -1, error = 0;
 
     if (!folder)
         return explain(-ENOMEM, ret_why, "memory ran out");
-    if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
+    *has_made_it = mkdir(folder, 0755) == 0;
+    if (!*has_made_it && errno != EEXIST) {
         error =
             explain(-errno, ret_why, "the folder %s cannot be made: %s", folder, strerror(errno));
     } else {
@@ -81,26 +90,70 @@ static int open_folder(const char *path, char **ret_why)
     return error != 0 ? error : fd;
 }
 
-/* The lock says that a daemon of ours owns the path, even in the moment between its start and its
- * first listen. It is left behind: removing it could take it from a successor. */
+static bool name_lock(const char *path, char name[static NAME_MAX + 1])
+{
+    return snprintf(name, NAME_MAX + 1, ".%s.lock", strrchr(path, '/') + 1) <= NAME_MAX;
+}
+
+/* True while the file of that name is the one that is open. */
+static bool is_file_of(int folder, const char *name, int fd)
+{
+    struct stat named, opened;
+
+    return fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &opened) == 0 &&
+           named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+/*
+ * The lock says that a daemon of ours owns the path, even in the moment between its start and its
+ * first listen. Whoever has it may remove it; so one that was removed before it was locked is none,
+ * and the next try is for the one that is there now.
+ */
 static int take_lock(int folder, const char *path, int *ret_lock, char **ret_why)
 {
     char name[NAME_MAX + 1];
-    int lock;
 
-    if (snprintf(name, sizeof name, ".%s.lock", strrchr(path, '/') + 1) >= (int)sizeof name)
+    if (!name_lock(path, name))
         return explain(-ENAMETOOLONG, ret_why, "the name of the socket %s is too long", path);
-    lock = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (lock < 0)
-        return explain(-errno, ret_why,
-                       "the lock file %s beside the socket %s cannot be opened: %s", name, path,
-                       strerror(errno));
-    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        int lock = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (lock < 0)
+            return explain(-errno, ret_why,
+                           "the lock file %s beside the socket %s cannot be opened: %s", name, path,
+                           strerror(errno));
+        if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+            close(lock);
+            break;
+        }
+        if (is_file_of(folder, name, lock)) {
+            *ret_lock = lock;
+            return 0;
+        }
         close(lock);
-        return explain(-EADDRINUSE, ret_why, "another diagportd owns the socket %s", path);
     }
-    *ret_lock = lock;
-    return 0;
+    return explain(-EADDRINUSE, ret_why, "another diagportd owns the socket %s", path);
+}
+
+/* Removed first: a successor finds it gone, or makes its own. */
+static void drop_lock(int folder, const char *path, int lock)
+{
+    char name[NAME_MAX + 1];
+
+    if (lock < 0)
+        return;
+    if (folder >= 0 && name_lock(path, name) && is_file_of(folder, name, lock))
+        unlinkat(folder, name, 0);
+    close(lock);
+}
+
+static void remove_folder(const char *path)
+{
+    char *folder = folder_of(path);
+
+    if (folder)
+        rmdir(folder);
+    free(folder);
 }
 
 static pid_t peer_of(int fd)
@@ -230,6 +283,17 @@ static int bind_socket(int folder, const char *path, const struct listener_right
     return 0;
 }
 
+/* Nothing of it is left but what was there before. */
+static void give_up(struct listener_socket *socket, int folder)
+{
+    if (socket->fd >= 0)
+        close(socket->fd);
+    drop_lock(folder, socket->path, socket->lock);
+    if (socket->has_made_folder)
+        remove_folder(socket->path);
+    free(socket->path);
+}
+
 int listener_make(const char *path, const struct listener_rights *rights,
                   struct listener_socket *ret_socket, char **ret_why)
 {
@@ -239,24 +303,60 @@ int listener_make(const char *path, const struct listener_rights *rights,
     *ret_why = NULL;
     if (!socket.path)
         return explain(-ENOMEM, ret_why, "memory ran out");
-    folder = open_folder(path, ret_why);
+    folder = open_folder(path, &socket.has_made_folder, ret_why);
     error = folder < 0 ? folder : take_lock(folder, path, &socket.lock, ret_why);
     if (error == 0)
         error = probe(folder, path, ret_why);
     if (error == 0)
         error = bind_socket(folder, path, rights, &socket, ret_why);
+    if (error == 0)
+        *ret_socket = socket;
+    else
+        give_up(&socket, folder);
     if (folder >= 0)
         close(folder);
+    return error;
+}
+
+int listener_make_anew(struct listener_socket *socket, const struct listener_rights *rights,
+                       int *ret_old, char **ret_why)
+{
+    const char *path = socket->path;
+    struct listener_socket made = {.fd = -1, .lock = -1};
+    char name[NAME_MAX + 1];
+    bool has_lock, has_made_folder;
+    int folder, error;
+
+    *ret_why = NULL;
+    folder = open_folder(path, &has_made_folder, ret_why);
+    if (folder < 0)
+        return folder;
+    /* Whoever removed the socket may have removed the lock, and then another daemon may have one.
+     */
+    has_lock = name_lock(path, name) && is_file_of(folder, name, socket->lock);
+    error = has_lock ? 0 : take_lock(folder, path, &made.lock, ret_why);
+    if (error == 0)
+        error = probe(folder, path, ret_why);
+    if (error == 0)
+        error = bind_socket(folder, path, rights, &made, ret_why);
     if (error != 0) {
-        if (socket.fd >= 0)
-            close(socket.fd);
-        if (socket.lock >= 0)
-            close(socket.lock);
-        free(socket.path);
-        return error;
+        if (made.fd >= 0)
+            close(made.fd);
+        drop_lock(folder, path, made.lock);
+        if (has_made_folder)
+            remove_folder(path);
+    } else {
+        *ret_old = socket->fd;
+        socket->fd = made.fd;
+        socket->device = made.device;
+        socket->inode = made.inode;
+        if (!has_lock) {
+            close(socket->lock);
+            socket->lock = made.lock;
+        }
     }
-    *ret_socket = socket;
-    return 0;
+    close(folder);
+    return error;
 }
 
 int listener_set_rights(const struct listener_socket *socket, const struct listener_rights *rights,
@@ -308,12 +408,18 @@ bool listener_is_in_place(const struct listener_socket *socket)
 
 void listener_close(struct listener_socket *socket)
 {
-    if (socket->path && listener_is_in_place(socket))
-        unlink(socket->path);
-    if (socket->fd >= 0)
+    if (socket->path) {
+        char *name = folder_of(socket->path);
+        int folder = name ? open(name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+        if (listener_is_in_place(socket))
+            unlink(socket->path);
+        give_up(socket, folder);
+        if (folder >= 0)
+            close(folder);
+        free(name);
+    } else if (socket->fd >= 0) {
         close(socket->fd);
-    if (socket->lock >= 0)
-        close(socket->lock);
-    free(socket->path);
+    }
     *socket = (struct listener_socket){.fd = -1, .lock = -1};
 }

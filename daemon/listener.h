@@ -26,6 +26,7 @@ struct listener_socket {
     char *path;      /* NULL for an adopted one */
     uint64_t device; /* of the socket file; 0 when it is not known */
     uint64_t inode;
+    bool has_made_folder; /* its folder, which goes with it until somebody clears this */
 };
 
 /*
@@ -34,6 +35,15 @@ struct listener_socket {
  */
 int listener_make(const char *path, const struct listener_rights *rights,
                   struct listener_socket *ret_socket, char **ret_why) MUST_CHECK;
+
+/*
+ * Makes the file of a socket that was made here anew, where it was removed or
+ * replaced. The descriptor is another one then; `*ret_old` is the one before,
+ * which the caller closes. 0; or a negative errno and `*ret_why`, and all is as
+ * before.
+ */
+int listener_make_anew(struct listener_socket *socket, const struct listener_rights *rights,
+                       int *ret_old, char **ret_why) MUST_CHECK;
 
 /* Gives a socket made here other rights. 0, or a negative errno and `*ret_why`. */
 int listener_set_rights(const struct listener_socket *socket, const struct listener_rights *rights,
@@ -44,9 +54,9 @@ int listener_set_rights(const struct listener_socket *socket, const struct liste
 int listener_adopt(int fd, const char *path, struct listener_socket *ret_socket,
                    char **ret_why) MUST_CHECK;
 
-/* Closes it, and removes the file if it is still the one that was made here. */
+/* Closes it, and removes its files if they are still those that were made here. */
 void listener_close(struct listener_socket *socket);
 
-/* True when the file at its path is still the one that is being listened on; adopted ones whose
- * path is not known always are. */
+/* True when the file at its path is still the one that is being listened on; adopted ones always
+ * are, since they are for their unit to look after. */
 bool listener_is_in_place(const struct listener_socket *socket);

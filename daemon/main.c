@@ -6,6 +6,7 @@
 
 #include <config.h>
 
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -97,6 +98,22 @@ static int read_arguments(int argc, char **argv, struct arguments *arguments)
     return -1;
 }
 
+/* As it is shown everywhere: whoever reads it need not know where we were started. NULL when that
+ * cannot be told. */
+static char *make_absolute(const char *path)
+{
+    char *folder = path[0] == '/' ? NULL : getcwd(NULL, 0), *absolute = NULL;
+
+    if (path[0] == '/')
+        return strdup(path);
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
+    if (folder && asprintf(&absolute, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, path) < 0)
+        absolute = NULL;
+    free(folder);
+    return absolute;
+}
+
 static void print_problems(const struct policy_problems *problems)
 {
     for (size_t i = 0; i < problems->n; i++) {
@@ -144,48 +161,91 @@ static int check(const struct arguments *arguments)
     return status;
 }
 
-/* The folder of a --user instance is private: in /tmp somebody else could have made it first. */
-static char *make_user_state(void)
+static void complain_of_folder(const char *folder, int error)
 {
-    char *folder = config_user_folder();
-    char *state = NULL;
-    struct stat status;
+    const char *runtime = config_runtime_folder();
 
-    if (!folder)
-        return NULL;
-    if (mkdir(folder, 0700) != 0 && (lstat(folder, &status) != 0 || !S_ISDIR(status.st_mode) ||
-                                     status.st_uid != geteuid() || (status.st_mode & 077)))
-        log_error("the folder %s must be yours alone (mode 0700); remove it or set "
-                  "XDG_RUNTIME_DIR",
-                  folder);
-    else if (asprintf(&state, "%s/state", folder) < 0)
+    if (runtime)
+        log_error("the folder %s cannot be made: %s; XDG_RUNTIME_DIR says %s, which has to be a "
+                  "folder of yours: set it to one, or unset it and /tmp is used",
+                  folder, strerror(error), runtime);
+    else
+        log_error("the folder %s cannot be made: %s; set XDG_RUNTIME_DIR to a folder of yours",
+                  folder, strerror(error));
+}
+
+/* The folder of a --user instance is private: in /tmp somebody else could have made it first. */
+static bool make_user_folder(const char *folder, bool *ret_has_made_it)
+{
+    struct stat status;
+    int error;
+
+    *ret_has_made_it = mkdir(folder, 0700) == 0;
+    if (*ret_has_made_it)
+        return true;
+    error = errno;
+    if (error != EEXIST) {
+        complain_of_folder(folder, error);
+        return false;
+    }
+    if (lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+        (status.st_mode & 077) == 0)
+        return true;
+    log_error("the folder %s must be yours alone (mode 0700); remove it or set XDG_RUNTIME_DIR to "
+              "another folder",
+              folder);
+    return false;
+}
+
+static bool run_daemon(const struct daemon_options *options)
+{
+    struct daemon *daemon = daemon_new(options);
+
+    if (!daemon)
+        return false;
+    daemon_run(daemon);
+    daemon_free(daemon);
+    return true;
+}
+
+/* An instance of a user of his own, with its state beside its sockets. */
+static bool run_for_user(struct daemon_options *options)
+{
+    char *folder = config_user_folder(), *state = NULL;
+    bool has_made_it = false, has_run = false;
+
+    if (!folder || asprintf(&state, "%s/state", folder) < 0) {
         state = NULL;
+        log_error("memory ran out");
+    } else if (make_user_folder(folder, &has_made_it)) {
+        options->state = state;
+        has_run = run_daemon(options);
+    }
+    /* Of a start that failed nothing stays. */
+    if (!has_run && has_made_it)
+        rmdir(folder);
     free(folder);
-    return state;
+    free(state);
+    return has_run;
 }
 
 static int run(const struct arguments *arguments)
 {
-    char *user_state = arguments->is_user && !arguments->state ? make_user_state() : NULL;
     struct daemon_options options = {
         .config = arguments->config,
-        .state = arguments->state ? arguments->state : user_state,
+        .state = arguments->state,
         .is_user = arguments->is_user,
     };
-    struct daemon *daemon;
+    bool has_run;
 
-    if (!options.state && !arguments->is_user)
-        options.state = "/run/diagportd";
-    if (!options.state)
-        return EXIT_FAILURE;
-    daemon = daemon_new(&options);
-    if (daemon)
-        daemon_run(daemon);
-    free(user_state);
-    if (!daemon)
-        return EXIT_FAILURE;
-    daemon_free(daemon);
-    return EXIT_SUCCESS;
+    if (options.is_user && !options.state) {
+        has_run = run_for_user(&options);
+    } else {
+        if (!options.state)
+            options.state = "/run/diagportd";
+        has_run = run_daemon(&options);
+    }
+    return has_run ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Nothing that a signal asks for may be lost, or end us, before somebody can listen to it. */
@@ -201,16 +261,33 @@ static void block_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static int act(const struct arguments *arguments)
+{
+    if (arguments->mode != MODE_RUN)
+        return check(arguments);
+    block_signals();
+    log_open();
+    return run(arguments);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.mode = MODE_RUN};
+    char *config = NULL;
     int status = read_arguments(argc, argv, &arguments);
 
     if (status >= 0)
         return status;
-    if (arguments.mode != MODE_RUN)
-        return check(&arguments);
-    block_signals();
-    log_open();
-    return run(&arguments);
+    if (arguments.config) {
+        config = make_absolute(arguments.config);
+        if (!config) {
+            fprintf(stderr, "diagportd: it cannot be told where %s is: %s\n", arguments.config,
+                    strerror(errno));
+            return EXIT_FAILURE;
+        }
+        arguments.config = config;
+    }
+    status = act(&arguments);
+    free(config);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/ports.h"
 #include "daemon/self.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
@@ -33,9 +34,9 @@ static void put_labelled(struct bytes *out, const char *name, const char *label,
     bytes_put_format(out, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, text, value);
 }
 
-/* A rule's name is the operator's text: escaped as all foreign text is, which leaves no line feed,
+/* A name is the operator's text: escaped as all foreign text is, which leaves no line feed,
  * and then as the format wants it. */
-static void put_rule_name(struct bytes *out, const char *name)
+static void put_name(struct bytes *out, const char *name)
 {
     char *escaped = text_escape(name, strlen(name));
 
@@ -49,10 +50,11 @@ static void put_rule_name(struct bytes *out, const char *name)
     free(escaped);
 }
 
-static void put_rule(struct bytes *out, const char *metric, const char *rule, uint64_t value)
+static void put_named(struct bytes *out, const char *metric, const char *label, const char *name,
+                      uint64_t value)
 {
-    bytes_put_format(out, "%s{rule=\"", metric);
-    put_rule_name(out, rule);
+    bytes_put_format(out, "%s{%s=\"", metric, label);
+    put_name(out, name);
     bytes_put_format(out, "\"} %" PRIu64 "\n", value);
 }
 
@@ -133,11 +135,11 @@ static void put_rules(struct bytes *out, const struct broker_counters *counters)
 {
     begin(out, "diagport_rule_matches", "counter", "Runtimes that a rule matched.");
     for (size_t i = 0; i < counters->n_rules; i++)
-        put_rule(out, "diagport_rule_matches_total", counters->rules[i].name,
-                 counters->rules[i].n_matches);
+        put_named(out, "diagport_rule_matches_total", "rule", counters->rules[i].name,
+                  counters->rules[i].n_matches);
     begin(out, "diagport_rule_tripped", "gauge", "1 while a rule is suspended.");
     for (size_t i = 0; i < counters->n_rules; i++)
-        put_rule(out, "diagport_rule_tripped", counters->rules[i].name, 0);
+        put_named(out, "diagport_rule_tripped", "rule", counters->rules[i].name, 0);
 }
 
 /* The rest. */
@@ -162,6 +164,26 @@ static void put_policy(struct bytes *out, const struct metrics *metrics)
                  metrics->n_reloads_failed);
     begin(out, "diagport_policy", "info", "The policy in force.");
     bytes_put_format(out, "diagport_policy_info{hash=\"%s\"} 1\n", metrics->policy_hash);
+}
+
+static void put_health(struct bytes *out, const struct metrics *metrics)
+{
+    begin(out, "diagport_ready", "gauge", "1 while runtimes that come are served.");
+    put_count(out, "diagport_ready", metrics->is_ready);
+    begin(out, "diagport_alarm", "gauge", "1 while something needs an operator, by alarm.");
+    for (size_t i = 0; i < ALARM_COUNT; i++)
+        put_labelled(out, "diagport_alarm", "alarm", alarm_name((enum alarm)i),
+                     metrics->counters->alarms[i]);
+    begin(out, "diagport_listener_in_place", "gauge",
+          "1 while the socket file of a listener is the one that is listened on.");
+    for (size_t i = 0; i < metrics->n_listeners; i++)
+        put_named(out, "diagport_listener_in_place", "listener", metrics->listeners[i].name,
+                  metrics->listeners[i].is_in_place);
+    begin(out, "diagport_control_in_place", "gauge",
+          "1 while the file of the control socket is the one that is listened on.");
+    put_count(out, "diagport_control_in_place", metrics->is_control_in_place);
+    begin(out, "diagport_build", "info", "The version of the daemon.");
+    bytes_put_format(out, "diagport_build_info{version=\"%s\"} 1\n", metrics->version);
 }
 
 static void put_self(struct bytes *out, const struct metrics *metrics)
@@ -195,6 +217,7 @@ void metrics_write(const struct metrics *metrics, struct bytes *out)
     put_rules(out, metrics->counters);
     put_troubles(out, metrics->counters);
     put_policy(out, metrics);
+    put_health(out, metrics);
     put_self(out, metrics);
     bytes_put_string(out, "# EOF\n");
 }

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * The metrics as OpenMetrics text. Labels are by rule and kind, never by
- * process: their number is that of the policy's rules.
+ * The metrics as OpenMetrics text. Labels are by rule, listener and kind, never
+ * by process: their number is that of the policy's rules and listeners.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@
 
 struct broker_counters;
 struct bytes;
+struct ports_entry;
 struct self;
 
 /* What the text says. */
@@ -22,6 +24,11 @@ struct metrics {
     uint64_t n_reloads_done;
     uint64_t n_reloads_failed;
     const char *policy_hash;
+    const char *version;
+    bool is_ready; /* as /readyz has it */
+    const struct ports_entry *listeners;
+    size_t n_listeners;
+    bool is_control_in_place;
     const struct self *self;
     double started_at; /* seconds of the epoch */
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemon/clock.h"
 #include "daemon/listener.h"
@@ -48,6 +49,7 @@ struct port {
     struct listener_socket socket;
     struct loop_watch *watch;
     bool was_passed_in;
+    bool is_missing; /* the last look found that its file was removed or replaced; it was told */
     enum port_change change;
 };
 
@@ -324,6 +326,67 @@ int ports_open(struct ports *ports, const struct policy *policy, struct service_
     return 0;
 }
 
+void ports_keep_folders(struct ports *ports)
+{
+    struct port *port;
+
+    TAILQ_FOREACH(port, &ports->list, link) {
+        port->socket.has_made_folder = false;
+    }
+}
+
+/* Files that go missing. */
+
+bool ports_look(struct ports *ports)
+{
+    struct port *port;
+    bool are_in_place = true;
+
+    TAILQ_FOREACH(port, &ports->list, link) {
+        bool was_missing = port->is_missing;
+
+        port->is_missing = !listener_is_in_place(&port->socket);
+        are_in_place &= !port->is_missing;
+        if (port->is_missing && !was_missing)
+            log_error("the socket file %s of the listener %s was removed or replaced, so nobody "
+                      "new comes by it",
+                      port->path, port->name);
+    }
+    return are_in_place;
+}
+
+static void make_anew(struct port *port)
+{
+    struct listener_rights rights = rights_of(&port->rights);
+    char *why = NULL;
+    int old;
+
+    if (listener_make_anew(&port->socket, &rights, &old, &why) != 0) {
+        log_error("the listener %s stays without its socket file: %s", port->name,
+                  why ? why : "memory ran out");
+    } else {
+        /* Those in the queue of the old one connect again. */
+        port->watch = loop_watch_free(port->watch);
+        close(old);
+        free(util_take(&why));
+        if (start_port(port, &why) != 0) {
+            log_error("%s; it is tried again", why ? why : "memory ran out");
+            try_again_later(port->ports);
+        }
+    }
+    free(why);
+}
+
+void ports_repair(struct ports *ports)
+{
+    struct port *port;
+
+    TAILQ_FOREACH(port, &ports->list, link) {
+        if (!listener_is_in_place(&port->socket))
+            make_anew(port);
+    }
+}
+
 /* Changing. */
 
 static struct port *find(const struct ports *ports, const char *name)
@@ -443,6 +506,7 @@ void ports_commit(struct ports *ports)
         char *why = NULL;
 
         port->has_new_rights = false;
+        port->socket.has_made_folder = false;
         rights_deinit(&port->old_rights);
         if (port->change == PORT_GOES) {
             log_info("not listening on %s any more", port->path);

@@ -35,6 +35,9 @@ struct ports *ports_free(struct ports *ports);
 int ports_open(struct ports *ports, const struct policy *policy, struct service_sockets *passed,
                char **ret_why) MUST_CHECK;
 
+/* The folders that were made for them stay when they are closed: the start has been successful. */
+void ports_keep_folders(struct ports *ports);
+
 /*
  * The first half of a reload: opens what is new, changes rights, and touches
  * nothing that is in use. 0; or a negative errno and `*ret_why`, and everything
@@ -46,6 +49,14 @@ void ports_abandon(struct ports *ports);
 
 /* Accepts whoever waits, before the loop comes to it. */
 void ports_accept(struct ports *ports);
+
+/* Looks whether the files of all that were made here are still there, and tells once of each that
+ * is not. True when all are. */
+bool ports_look(struct ports *ports);
+
+/* Makes the files anew that are not there, with the rights that they had. What is in the way is
+ * logged. */
+void ports_repair(struct ports *ports);
 
 /* Nobody is accepted while this is so. */
 void ports_pause(struct ports *ports, bool is_paused);

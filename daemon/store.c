@@ -23,7 +23,8 @@ static const char new_name[] = "records.new";
 static const char damaged_name[] = "records.damaged";
 
 struct store {
-    int folder;
+    char *path; /* of the folder */
+    int folder; /* -1 while there is none that can be used */
     int fd;
     uint8_t *map;
     uint8_t boot[RECORD_BOOT_SIZE];
@@ -42,6 +43,13 @@ static void explain(struct store_found *found, enum broker_trust trust, const ch
     if (vasprintf(&found->why, format, arguments) < 0)
         found->why = NULL;
     va_end(arguments);
+}
+
+static int close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 /* As start times of processes are given. */
@@ -71,15 +79,11 @@ static bool read_boot_id(uint8_t boot[static RECORD_BOOT_SIZE])
 }
 
 /* The folder has to be ours alone: who can write there can make us forget. */
-static bool open_folder(struct store *store, const char *folder, struct store_found *found)
+static bool open_folder(struct store *store, struct store_found *found)
 {
+    const char *folder = store->path;
     struct stat status;
 
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
-        explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be made: %s", folder,
-                strerror(errno));
-        return false;
-    }
     store->folder = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->folder < 0 || fstat(store->folder, &status) != 0) {
         explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be opened: %s", folder,
@@ -91,9 +95,25 @@ static bool open_folder(struct store *store, const char *folder, struct store_fo
                 "the state folder %s must belong to the daemon's user and be writable by nobody "
                 "else",
                 folder);
+        store->folder = close_fd(store->folder);
         return false;
     }
     return true;
+}
+
+static bool make_folder(const struct store *store, struct store_found *found)
+{
+    if (mkdir(store->path, 0700) == 0 || errno == EEXIST)
+        return true;
+    explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be made: %s", store->path,
+            strerror(errno));
+    return false;
+}
+
+/* The lock is on the folder itself: it holds whatever becomes of the files in it. */
+static int lock_folder(const struct store *store)
+{
+    return flock(store->folder, LOCK_EX | LOCK_NB) == 0 ? 0 : -EBUSY;
 }
 
 /* True when nothing of an earlier daemon is there; one that died while it made its file left no
@@ -195,9 +215,7 @@ static void forget_file(struct store *store)
     if (store->map)
         munmap(store->map, RECORD_FILE_SIZE);
     store->map = NULL;
-    if (store->fd >= 0)
-        close(store->fd);
-    store->fd = -1;
+    store->fd = close_fd(store->fd);
 }
 
 /* Without records in a folder that is not empty somebody took them away. */
@@ -251,32 +269,41 @@ static bool open_file(struct store *store, const char *folder, struct store_foun
     return use_file(store, folder, found);
 }
 
-struct store *store_open(const char *folder, struct store_found *ret_found, int *ret_error)
+struct store *store_claim(const char *folder, int *ret_error)
 {
     struct store *store = calloc(1, sizeof *store);
+    struct store_found found = {.why = NULL};
+
+    *ret_error = 0;
+    if (store) {
+        store->folder = -1;
+        store->fd = -1;
+        store->path = strdup(folder);
+    }
+    if (!store || !store->path)
+        *ret_error = -ENOMEM;
+    else if (open_folder(store, &found))
+        *ret_error = lock_folder(store);
+    /* What else is wrong with it is found again when it is opened. */
+    free(found.why);
+    return *ret_error == 0 ? store : store_close(store);
+}
+
+int store_open(struct store *store, struct store_found *ret_found)
+{
+    bool is_claimed = store->folder >= 0;
 
     *ret_found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
-    *ret_error = 0;
-    if (!store) {
-        explain(ret_found, BROKER_HAS_NO_RECORDS, "memory ran out");
-        return NULL;
-    }
-    store->folder = -1;
-    store->fd = -1;
     if (!read_boot_id(store->boot)) {
         explain(ret_found, BROKER_HAS_NO_RECORDS, "the id of this boot cannot be read from /proc");
-        return store_close(store);
+        return 0;
     }
-    if (!open_folder(store, folder, ret_found))
-        return store_close(store);
-    /* The lock is on the folder itself: it holds whatever becomes of the files in it. */
-    if (flock(store->folder, LOCK_EX | LOCK_NB) != 0) {
-        *ret_error = -EBUSY;
-        return store_close(store);
-    }
-    if (!open_file(store, folder, ret_found))
-        return store_close(store);
-    return store;
+    if (!is_claimed && make_folder(store, ret_found) && open_folder(store, ret_found) &&
+        lock_folder(store) != 0)
+        return -EBUSY;
+    if (store->folder >= 0 && !open_file(store, store->path, ret_found))
+        forget_file(store);
+    return 0;
 }
 
 static bool is_alive(const struct record *record)
@@ -299,7 +326,7 @@ static bool is_alive(const struct record *record)
 
 int store_recall(struct store *store, struct broker *broker)
 {
-    for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
+    for (uint32_t slot = 0; store->map && slot < RECORD_SLOTS; slot++) {
         uint8_t *bytes = store->map + RECORD_HEADER_SIZE + slot * RECORD_SLOT_SIZE;
         struct record record;
 
@@ -315,8 +342,9 @@ int store_recall(struct store *store, struct broker *broker)
 
 void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_SLOT_SIZE])
 {
-    memcpy(store->map + RECORD_HEADER_SIZE + (size_t)slot * RECORD_SLOT_SIZE, mark,
-           RECORD_SLOT_SIZE);
+    if (store->map)
+        memcpy(store->map + RECORD_HEADER_SIZE + (size_t)slot * RECORD_SLOT_SIZE, mark,
+               RECORD_SLOT_SIZE);
 }
 
 struct store *store_close(struct store *store)
@@ -324,8 +352,8 @@ struct store *store_close(struct store *store)
     if (!store)
         return NULL;
     forget_file(store);
-    if (store->folder >= 0)
-        close(store->folder);
+    close_fd(store->folder);
+    free(store->path);
     free(store);
     return NULL;
 }

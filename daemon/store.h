@@ -22,12 +22,18 @@ struct store_found {
 };
 
 /*
- * Opens the records in `folder`, which is made when it is missing. NULL, and
- * why, when none can be kept: then the daemon has to do without. -EBUSY in
- * `*ret_error` when another daemon uses the folder, else 0.
+ * Makes sure that no other daemon uses the folder, if there is one, and neither
+ * makes nor changes anything. NULL and `*ret_error`: -EBUSY when one does, or
+ * -ENOMEM.
  */
-struct store *store_open(const char *folder, struct store_found *ret_found,
-                         int *ret_error) MUST_CHECK;
+struct store *store_claim(const char *folder, int *ret_error) MUST_CHECK;
+
+/*
+ * Opens the records, or makes them where there are none; once, and before the
+ * other calls. 0, also where none can be kept: then the trust says so, and marks
+ * go nowhere. -EBUSY when another daemon has made the folder meanwhile.
+ */
+int store_open(struct store *store, struct store_found *ret_found) MUST_CHECK;
 
 /* Tells the broker of every record whose process still lives, and frees the others. 0 or -ENOMEM.
  */

@@ -65,7 +65,8 @@ json_t *view_trace(const struct policy *policy, const struct match_decision *dec
 json_t *view_policy(const struct policy *policy, struct moment loaded_at);
 /* `use`: what is known of the rule of that place in the policy. */
 json_t *view_rule(const struct policy *policy, size_t place, const struct broker_rule_use *use);
-json_t *view_limits(const struct policy *policy, size_t connections_per_user);
+/* Those in force. */
+json_t *view_limits(const struct broker *broker);
 json_t *view_problems(const struct policy_problems *problems);
 
 json_t *view_notice(uint64_t number, const struct notice *notice);

@@ -139,16 +139,18 @@ json_t *view_policy(const struct policy *policy, struct moment loaded_at)
     return view;
 }
 
-json_t *view_limits(const struct policy *policy, size_t connections_per_user)
+json_t *view_limits(const struct broker *broker)
 {
-    const struct policy_limits *limits = &policy->limits;
+    const struct policy_limits *limits = &broker_policy(broker)->limits;
     json_t *view = json_object();
 
-    view_put(&view, "runtimes", json_integer(limits->runtimes));
-    view_put(&view, "runtimes_per_user", json_integer(limits->runtimes_per_user));
+    view_put(&view, "runtimes", json_integer((json_int_t)broker_runtimes(broker)));
+    view_put(&view, "runtimes_per_user",
+             json_integer((json_int_t)broker_runtimes_per_user(broker)));
     view_put(&view, "silent", json_integer(limits->silent));
     view_put(&view, "hello_seconds", view_span(limits->hello));
-    view_put(&view, "connections_per_user", json_integer((json_int_t)connections_per_user));
+    view_put(&view, "connections_per_user",
+             json_integer((json_int_t)broker_connections_per_user(broker)));
     view_put(&view, "cookies_per_process", json_integer(limits->cookies_per_process));
     view_put(&view, "late_after_seconds", view_span(limits->late_after));
     view_put(&view, "allow_pid_identity", json_boolean(limits->allow_pid_identity));

@@ -125,6 +125,17 @@ uint64_t broker_serial(struct broker *broker)
 
 /* Listeners. */
 
+void broker_set_trust(struct broker *broker, enum broker_trust trust, uint64_t distrusted_until)
+{
+    broker->trust = trust;
+    broker->distrusted_until = distrusted_until;
+}
+
+enum broker_trust broker_trust(const struct broker *broker)
+{
+    return broker->trust;
+}
+
 int broker_listener_add(struct broker *broker, uint32_t number, const char *name, const char *path,
                         uint64_t device, uint64_t inode)
 {
@@ -210,12 +221,12 @@ void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const cha
                             .at = now,
                             .alarm = alarm,
                             .is_on = is_on,
-                            .why = why};
+                            .why = is_on ? why : NULL};
 
     if (broker->counters.alarms[alarm] == is_on)
         return;
     broker->counters.alarms[alarm] = is_on;
-    broker->counters.alarm_reasons[alarm] = is_on ? why : NULL;
+    broker->counters.alarm_reasons[alarm] = notice.why;
     broker_notice(broker, &notice, NULL, NULL);
 }
 

@@ -61,6 +61,10 @@ struct broker *broker_free(struct broker *broker);
  */
 int broker_remember(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
 
+/* What the records are worth, before anybody has come; as in broker_options. */
+void broker_set_trust(struct broker *broker, enum broker_trust trust, uint64_t distrusted_until);
+enum broker_trust broker_trust(const struct broker *broker);
+
 /*
  * Adds a listener under a number that no other ever had. `device` and `inode`
  * identify the socket file, 0 when they are not known. 0 or -ENOMEM.
@@ -148,7 +152,8 @@ int broker_set_policy(struct broker *broker, struct policy *policy) MUST_CHECK;
 
 const struct policy *broker_policy(const struct broker *broker);
 
-/* Raises or ends an alarm that only the shell can know of. */
+/* Raises or ends an alarm that only the shell can know of. `why` is a constant that says why it was
+ * raised; where it ends it is not looked at. */
 void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const char *why,
                   struct moment now);
 
@@ -207,6 +212,11 @@ struct runtime *broker_runtime_after(const struct broker *broker, uint64_t seria
 size_t broker_count(const struct broker *broker, enum runtime_state state);
 
 /* limits.connections_per_user as it is in force. */
+/* How many runtimes may wait, in all and of one user: what the limits say, and descriptors last
+ * for. */
+size_t broker_runtimes(const struct broker *broker);
+size_t broker_runtimes_per_user(const struct broker *broker);
+
 size_t broker_connections_per_user(const struct broker *broker);
 
 enum {

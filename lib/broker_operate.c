@@ -152,6 +152,21 @@ size_t broker_count(const struct broker *broker, enum runtime_state state)
     return broker->n_by_state[state];
 }
 
+/* Each costs the handle of its process, and needs to be let in again for every step. */
+size_t broker_runtimes(const struct broker *broker)
+{
+    size_t limit = broker->policy->limits.runtimes, n_lasting = broker->usable_descriptors / 2;
+
+    return limit < n_lasting ? limit : n_lasting;
+}
+
+size_t broker_runtimes_per_user(const struct broker *broker)
+{
+    size_t limit = broker->policy->limits.runtimes_per_user, all = broker_runtimes(broker);
+
+    return limit < all ? limit : all;
+}
+
 size_t broker_connections_per_user(const struct broker *broker)
 {
     size_t limit = broker->policy->limits.connections_per_user;

@@ -412,8 +412,39 @@ int plan_write_undo(const struct step *step, struct bytes *message)
     return command_write_set_environment(message, step->name, step->old_value);
 }
 
+void plan_undo_sent(struct step *step)
+{
+    step->undo_attempts++;
+    step->may_be_undone = true;
+}
+
+void plan_undo_answered(struct step *step, bool is_done, struct moment now)
+{
+    if (is_done) {
+        step->result = STEP_ROLLED_BACK;
+        step->at = now;
+    } else {
+        step->undo_failed = true;
+    }
+    if (is_done || step->undo_attempts == 1)
+        step->may_be_undone = false;
+}
+
+bool plan_doubt(struct step *step, struct moment now)
+{
+    if (step->result != STEP_OK || !step->may_be_undone)
+        return false;
+    step->result = STEP_LOST;
+    step->hresult = 0;
+    step->at = now;
+    step->why = "taking it back was not answered";
+    return true;
+}
+
 bool plan_skip(struct step *step, const char *why, struct moment now)
 {
+    if (plan_doubt(step, now))
+        return true;
     if (step->kind == STEP_RESUME || step->result != STEP_PENDING)
         return false;
     step->result = step->is_unanswered ? STEP_LOST : STEP_SKIPPED;

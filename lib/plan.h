@@ -39,8 +39,8 @@ enum step_kind {
 enum step_result {
     STEP_PENDING,
     STEP_OK,
-    STEP_REFUSED,     /* by the runtime, or by our own checks before anything was sent */
-    STEP_LOST,        /* sent, and its answer never came */
+    STEP_REFUSED, /* by the runtime, or by our own checks before anything was sent */
+    STEP_LOST, /* it, or taking it back, was sent and not answered: nobody knows if it is there */
     STEP_SKIPPED,     /* not sent, since the plan ended before it, or by `mode: observe` */
     STEP_ROLLED_BACK, /* was ok, and was taken back */
 };
@@ -59,12 +59,14 @@ struct step {
     bool is_unanswered; /* the last time that it was sent */
     bool was_lost;      /* an earlier time: it may have been taken, whatever the last answer says */
     bool undo_failed;   /* taking it back was tried, and it stays */
+    bool may_be_undone; /* taking it back was sent, and no answer told what came of it */
     uint32_t hresult;   /* of the last answer */
     unsigned attempts;  /* how often it was sent */
     struct moment at;   /* when the result was known */
-    const char *why;    /* a constant: why it was refused or skipped without asking; else NULL */
-    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
-    const char *value;  /* of a variable; NULL unsets. Never shown. The policy's */
+    const char *why;  /* a constant: why it was refused or skipped without asking, or what of it was
+                       * lost; else NULL */
+    const char *name; /* the variable, or the path; NULL for Resume. The policy's */
+    const char *value; /* of a variable; NULL unsets. Never shown. The policy's */
     const struct guid *clsid;
     enum step_old old; /* what the variable was before */
     char *old_value;
@@ -155,11 +157,20 @@ bool plan_can_undo(const struct step *step, const struct command_target *target)
 
 int plan_write_undo(const struct step *step, struct bytes *message) MUST_CHECK;
 
-/* Ends a step that is pending: as lost when it was sent and never answered, else as skipped. False
- * when it was not pending. */
+/* Counts an attempt to take the step back, and says what became of the last one. The first answer
+ * tells all; after one that was lost, a refusal tells nothing. */
+void plan_undo_sent(struct step *step);
+void plan_undo_answered(struct step *step, bool is_done, struct moment now);
+
+/* Nothing more is done about a step: when it was ok and may have been taken back, it is lost. True
+ * when it is now. */
+bool plan_doubt(struct step *step, struct moment now);
+
+/* Ends a step that is pending, as lost when it was sent and never answered, else as skipped; and
+ * one whose taking back was sent and never answered. False when there was nothing to end. */
 bool plan_skip(struct step *step, const char *why, struct moment now);
 
-/* Ends every pending step in that way. */
+/* Ends every step in that way. */
 void plan_skip_rest(struct plan *plan, const char *why, struct moment now);
 
 enum plan_outcome {

@@ -135,7 +135,8 @@ struct policy_control {
 };
 
 struct policy_limits {
-    uint32_t runtimes;             /* not yet resumed, in all */
+    uint32_t runtimes;             /* not yet resumed, in all; fewer where descriptors are few */
+    bool has_runtimes;             /* it is written; else it is the default */
     uint32_t runtimes_per_user;    /* not yet resumed */
     uint32_t silent;               /* connections without an advertise */
     struct span hello;             /* time for the advertise */

@@ -68,7 +68,7 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(GROUPS, "groups", IN(RIGHT), TEXTS, PLAIN(NULL, "0.1", "names or numbers of groups")),
 
     /* Limits */
-    KEY(RUNTIMES, "runtimes", IN(LIMITS), NUMBER, RANGE(1, 1000000, "20000", "0.1", "runtimes not yet resumed")),
+    KEY(RUNTIMES, "runtimes", IN(LIMITS), NUMBER, RANGE(1, 1000000, "20000", "0.1", "runtimes not yet resumed; fewer where descriptors do not last for so many")),
     KEY(RUNTIMES_PER_USER, "runtimes_per_user", IN(LIMITS), NUMBER, RANGE(1, 1000000, "5000", "0.1", "runtimes not yet resumed, of one user")),
     KEY(SILENT, "silent", IN(LIMITS), NUMBER, RANGE(1, 1000000, "1000", "0.1", "connections that have not said who they are")),
     KEY(HELLO, "hello", IN(LIMITS), SPAN, RANGE(10 * MS, M, "1s", "0.1", "time to say it")),

@@ -336,6 +336,7 @@ void policy_read_limits(struct reader *reader, const struct yaml_node *node)
             (void)!value_number(reader, numbers[i].id, view.values[numbers[i].id],
                                 numbers[i].number);
     }
+    limits->has_runtimes = view.values[KEY_RUNTIMES];
     if (view.values[KEY_HELLO])
         (void)!value_span(reader, KEY_HELLO, view.values[KEY_HELLO], &limits->hello);
     if (view.values[KEY_LATE_AFTER])

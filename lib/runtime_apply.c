@@ -336,7 +336,7 @@ static void send_undo(struct runtime *runtime, struct step *step, struct connect
         runtime_set_next(runtime, now);
     } else if (runtime_send(runtime, connection, FLIGHT_UNDO, COMMAND_SET_ENVIRONMENT, &message,
                             apply_answer_deadline(runtime, now), now)) {
-        step->undo_attempts++;
+        plan_undo_sent(step);
         runtime->step = step;
     }
     bytes_deinit(&message);
@@ -368,22 +368,23 @@ static void undo_answered(struct runtime *runtime, const struct reply *reply, st
     struct step *step = util_take(&runtime->step);
     uint32_t hresult = reply_hresult(reply);
 
-    if ((reply_is_ok(reply) && hresult == HRESULT_OK) ||
-        (step->old == STEP_OLD_ABSENT && hresult == HRESULT_VARIABLE_NOT_FOUND)) {
-        step->result = STEP_ROLLED_BACK;
-        step->at = now;
+    bool is_done = (reply_is_ok(reply) && hresult == HRESULT_OK) ||
+                   (step->old == STEP_OLD_ABSENT && hresult == HRESULT_VARIABLE_NOT_FOUND);
+
+    plan_undo_answered(step, is_done, now);
+    if (is_done || plan_doubt(step, now))
         runtime_tell_step(runtime, step, now);
-    } else {
-        step->undo_failed = true;
-    }
 }
 
-static void undo_lost(struct runtime *runtime)
+static void undo_lost(struct runtime *runtime, struct moment now)
 {
     struct step *step = util_take(&runtime->step);
 
-    if (step->undo_attempts >= BROKER_UNDO_ATTEMPTS)
-        step->undo_failed = true;
+    if (step->undo_attempts < BROKER_UNDO_ATTEMPTS)
+        return;
+    step->undo_failed = true;
+    if (plan_doubt(step, now))
+        runtime_tell_step(runtime, step, now);
 }
 
 /* Events. */
@@ -446,7 +447,7 @@ void apply_lost(struct runtime *runtime, struct moment now)
         step_lost(runtime, now);
         break;
     case RUNTIME_WITHDRAWING:
-        undo_lost(runtime);
+        undo_lost(runtime, now);
         break;
     default:
         return;

@@ -98,8 +98,7 @@ static const char *limit_problem(const struct runtime *runtime)
 
     if (runtime->broker->counters.n_pending > limits->runtimes)
         return "more runtimes wait than limits.runtimes";
-    /* Each costs the handle of its process, and needs to be let in again for every step. */
-    if (runtime->broker->counters.n_pending > runtime->broker->usable_descriptors / 2)
+    if (runtime->broker->counters.n_pending > broker_runtimes(runtime->broker))
         return "more runtimes wait than descriptors last for";
     if (runtime->process->user->n_pending > limits->runtimes_per_user)
         return "more runtimes of its user wait than limits.runtimes_per_user";

@@ -23,6 +23,26 @@ def test_more_plans_than_descriptors(daemon, fleet):
     assert whys <= {"more runtimes wait than descriptors last for"}
 
 
+def test_as_many_as_there_may_be(daemon):
+    """Few of them are no news where nobody asked for more: the status says what they last for."""
+    one = daemon([], prefix=["prlimit", "--nofile=64:4096"])
+    assert one.metric("process_max_fds") == 4096
+    assert one.log.count("limits.runtimes") == 0
+    status = one.status()
+    assert status["limits"]["runtimes"] == status["connections"]["usable"] // 2 < 2048
+    # Where somebody did, they are, at every reload.
+    one.policy(limits={"runtimes": 3000})
+    start = one.mark()
+    assert one.reload()
+    assert one.log.count("limits.runtimes is 3000, but descriptors last for [0-9]+ that wait", start) == 1
+    assert one.status()["limits"]["runtimes"] == status["limits"]["runtimes"]
+    one.policy(limits={"runtimes": 100})
+    start = one.mark()
+    assert one.reload()
+    assert one.log.count("limits.runtimes", start) == 0
+    assert one.status()["limits"]["runtimes"] == 100
+
+
 def test_over_what_one_user_may_have(daemon, fleet):
     """By default that is a quarter: who is over it is resumed, and gets nothing else, not even later."""
     one = daemon([rule(env={"OLD": "new"})], prefix=LIMITED)

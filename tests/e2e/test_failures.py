@@ -36,7 +36,7 @@ FAULTS = {
     "profiler not supported": ("refuse=startup-profiler:80131515", [*SET, "profiler", *BACK, "resume"], "rolled_back", "rolled_back rolled_back refused skipped"),
     "hook refused": ("refuse=hook:80131515", [*SET, "profiler", "hook", *BACK, "resume"], "partial", "rolled_back rolled_back ok refused"),
     "rollback refused": ("refuse=startup-profiler:80004005,refuse=set-env@3:80004005", [*SET, "profiler", "env", "unset A", "resume"], "partial", "rolled_back ok refused skipped"),
-    "rollback lost twice": ("refuse=startup-profiler:80004005,close-before-reply=set-env@3-4", [*SET, "profiler", "env OLD=x", "env OLD=x", "unset A", "resume"], "partial", "rolled_back ok refused skipped"),
+    "rollback lost twice": ("refuse=startup-profiler:80004005,close-before-reply=set-env@3-4", [*SET, "profiler", "env OLD=x", "env OLD=x", "unset A", "resume"], "partial", "rolled_back lost refused skipped"),
     "variable lost once": ("close-before-reply=set-env@1", ["env A=1", *SET, "profiler", "hook", "resume"], "applied", "ok ok ok ok"),
     "variable lost for good": ("close-before-reply=set-env@1-3", ["env A=1"] * 3 + ["unset A", "resume"], "rolled_back", "rolled_back skipped skipped skipped"),
     "profiler lost": ("close-before-reply=startup-profiler", [*SET, "profiler", *BACK, "resume"], "partial", "rolled_back rolled_back lost skipped"),

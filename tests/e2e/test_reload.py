@@ -83,8 +83,90 @@ def test_a_broken_file_changes_nothing(daemon, fake, name):
     one.policy(B)
     assert one.reload()
     assert one.alarms() == []
-    assert one.log.count("alarm policy off") == 1
+    assert one.log.count("alarm policy off$") == 1
     assert applied(fake, one.socket) == {"B": "1"}
+
+
+# Socket files that go missing.
+
+
+def go_missing(path, how):
+    if how == "removed":
+        os.unlink(path)
+    elif how == "renamed":
+        os.rename(path, path + ".away")
+    else:
+        os.unlink(path)
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as left_over:
+            left_over.bind(path)
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+@pytest.mark.parametrize("which", ["runtime", "control"])
+def test_a_socket_file_that_is_gone_is_made_anew(daemon, fake, which, how):
+    one = daemon(A)
+    before = fake(one.socket, "stop-before-reply=set-env")
+    before.stands()
+    path = one.socket if which == "runtime" else one.control
+    mode = mode_of(path)
+    go_missing(path, how)
+    one.wait(f"the (socket file|control socket) {path} .*was removed or replaced")
+    one.wait("alarm sockets on: .* a reload makes it anew")
+    if which == "runtime":
+        assert one.alarms() == ["sockets"]
+        assert one.metric('diagport_alarm{alarm="sockets"}') == 1
+        assert one.metric('diagport_listener_in_place{listener="runtime"}') == 0
+        assert one.metric("diagport_ready") == 0
+    assert one.reload()
+    one.wait("alarm sockets off$")
+    assert one.alarms() == []
+    assert one.metric('diagport_alarm{alarm="sockets"}') == 0
+    assert one.metric('diagport_listener_in_place{listener="runtime"}') == 1
+    assert one.metric("diagport_control_in_place") == one.metric("diagport_ready") == 1
+    assert mode_of(path) == mode
+    assert applied(fake, one.socket) == {"A": "1"}
+    # Who was there stays there, and finds its way by the new one.
+    before.thaw()
+    assert before.report()["environment"] == {"A": "1"}
+    one.stop()
+    assert not os.path.exists(path)
+
+
+def test_a_socket_file_is_made_anew_whatever_the_policy_is(daemon, fake):
+    one = daemon(A)
+    os.unlink(one.socket)
+    one.policy_text(BROKEN["syntax"])
+    assert not one.reload()
+    assert one.alarms() == ["policy"]
+    assert applied(fake, one.socket) == {"A": "1"}
+
+
+def test_a_path_that_is_somebody_elses_now_stays_so(daemon, fake, folder):
+    one = daemon(A)
+    os.unlink(one.socket)
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as other:
+        other.bind(one.socket)
+        other.listen()
+        inode = os.stat(one.socket).st_ino
+        one.policy(B)
+        assert one.reload()
+        one.wait(f"the listener runtime stays without its socket file: process {os.getpid()} listens on")
+        assert one.alarms() == ["sockets"]
+        assert os.stat(one.socket).st_ino == inode
+    assert one.reload()
+    assert one.alarms() == []
+    assert applied(fake, one.socket) == {"B": "1"}
+
+
+def test_a_socket_that_was_passed_in_is_its_units(daemon, folder):
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as passed:
+        passed.bind(str(folder / "runtime.sock"))
+        passed.listen()
+        one = daemon(A, passed={"runtime": passed})
+        os.unlink(one.socket)
+        assert one.reload()
+        assert one.alarms() == []
+        assert not os.path.exists(one.socket)
 
 
 def test_a_missing_file_changes_nothing(daemon, fake):

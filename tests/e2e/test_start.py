@@ -142,6 +142,63 @@ def test_a_folder_that_the_daemon_may_not_write_to(daemon, folder):
     fails(one, "may not write to the folder .*; let a socket unit with FileDescriptorName= pass the socket in")
 
 
+# What a start that fails leaves behind.
+
+
+def picture(place):
+    """Every name below a folder, and what must not change about it."""
+    return {str(path): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in place.rglob("*")}
+
+
+def failing(folder, how):
+    """Listeners of which the last one, or the control socket, cannot be had; and why."""
+    good = {"name": "good", "path": str(folder / "new/good.sock")}
+    bad = {"name": "bad", "path": str(folder / "no/such/bad.sock")}
+    control = {"path": str(folder / "other/control.sock")}
+    if how == "the control socket":
+        return [good], {"path": bad["path"]}
+    if how == "a group":
+        return [good, {**listen(folder, "bad"), "group": "no such group"}], control
+    return [good, bad], control
+
+
+@pytest.mark.parametrize("how", ["a listener", "a group", "the control socket"])
+@pytest.mark.parametrize("records", ["none", "whole", "damaged"])
+def test_a_start_that_fails_was_never_there(daemon, folder, how, records):
+    if records != "none":
+        daemon(A).stop()
+    if records == "damaged":
+        (folder / "state/records").write_text("damaged")
+    listens, control = failing(folder, how)
+    one = daemon(A, start=False, listen=listens, control=control)
+    before = picture(folder.path)
+    fails(one, "cannot be made|no group")
+    assert picture(folder.path) == before
+
+
+def test_another_daemon_is_there(daemon, folder):
+    first = daemon(A)
+    second = daemon(A, start=False, state=folder / "other")
+    before = picture(folder.path)
+    fails(second, f"another diagportd owns the socket {first.socket}")
+    assert picture(folder.path) == before
+
+
+# Paths.
+
+
+def test_a_relative_path_of_the_policy(daemon, folder):
+    """Is shown as one that means the same wherever it is read."""
+    one = daemon(A, start=False, arguments=["--config", "./diagport.yaml", "--state", str(folder / "state")],
+                 prefix=["env", "-C", str(folder.path)])
+    one.start()
+    assert [file["name"] for file in one.status()["policy"]["files"]] == [str(one.config)]
+    assert one.get("/v1/rules")["rules"][0]["file"] == str(one.config)
+    one.policy_text("version: 1\nrules: [ {")
+    assert not one.reload()
+    assert one.log.count(f"diagportd: {one.config}:[0-9]+:[0-9]+: ")
+
+
 # The state folder.
 
 
@@ -264,6 +321,32 @@ def test_the_samples_listen(daemon, fake, sample):
     runtime = fake(f"{root}/runtime.sock")
     one.wait(rf"running .*pid={runtime.pid} ")
     assert os.path.exists(f"{root}/control.sock")
+
+
+@needs_root
+@pytest.mark.parametrize("how", ["missing", "file", "closed"])
+def test_a_runtime_folder_that_will_not_do(folder, how):
+    """What is wrong, where, and what to do."""
+    place = folder / "run"
+    if how == "file":
+        place.write_text("")
+    elif how == "closed":
+        place.mkdir(mode=0o755)
+    one = user_daemon(folder, 1_000_000 + os.getpid(), start=False, XDG_RUNTIME_DIR=str(place))
+    why = {"missing": "No such file or directory", "file": "Not a directory", "closed": "Permission denied"}[how]
+    fails(one, f"the folder {place}/diagport cannot be made: {why}; XDG_RUNTIME_DIR says {place}, .*set it to one")
+
+
+@needs_root
+def test_a_private_folder_goes_with_a_start_that_fails(folder):
+    with somebody() as (uid, place):
+        config = folder / "own.yaml"
+        config.write_text(f"version: 1\nlisten: [ {{ name: r, path: {folder.path}/no/such/r.sock }} ]\n")
+        os.chown(config, uid, uid)
+        one = Daemon(folder, start=False, arguments=["--user", "--config", str(config)], user=uid,
+                     environment={"XDG_RUNTIME_DIR": ""})
+        fails(one, "cannot be made")
+        assert not os.path.exists(place)
 
 
 @needs_root

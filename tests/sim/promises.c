@@ -247,6 +247,22 @@ static void check_all_is_there(const struct history *history, const struct actor
     }
 }
 
+/* A step that may have been taken back says so. */
+static void check_what_is_said_to_stay(const struct history *history, const struct actor *actor,
+                                       const struct runtime *seen)
+{
+    for (size_t i = 0; i < seen->plan.n_steps; i++) {
+        const struct step *step = &seen->plan.steps[i];
+        const char *value;
+
+        if (step->kind != STEP_VARIABLE || step->result != STEP_OK)
+            continue;
+        value = world_variable(actor->runtime, step->name);
+        if (step->value ? !value || strcmp(value, step->value) != 0 : value != NULL)
+            promises_broken(history, actor, "a variable that is said to be there is (P8)");
+    }
+}
+
 /* Only of who this daemon knows from the beginning, and who was not mistaken for another. */
 static void check_outcome(const struct history *history, const struct actor *actor)
 {
@@ -271,6 +287,8 @@ static void check_outcome(const struct history *history, const struct actor *act
             check_nothing_is_left(history, actor, seen->outcome);
         return;
     case OUTCOME_PARTIAL:
+        check_what_is_said_to_stay(history, actor, seen);
+        return;
     case OUTCOME_NONE:
         return;
     }

@@ -13,6 +13,7 @@
 
 #include "lib/broker.h"
 #include "lib/hresult.h"
+#include "lib/notice.h"
 #include "lib/policy.h"
 #include "lib/record.h"
 #include "tests/sim/world.h"
@@ -101,6 +102,31 @@ START_TEST(a_long_old_value_stays_overwritten)
 }
 END_TEST
 
+/* Why it began is no reason for its end, whoever says so. */
+START_TEST(an_alarm_that_ends_has_no_reason)
+{
+    struct world *world = world_new(policy);
+    const struct broker_counters *counters = broker_counters(world->broker);
+
+    for (int i = 0; i < ALARM_COUNT; i++) {
+        enum alarm alarm = (enum alarm)i;
+
+        for (int is_on = 1; is_on >= 0; is_on--) {
+            struct notice *notice;
+
+            broker_alarm(world->broker, alarm, is_on, "it broke", world->now);
+            notice = broker_take_notice(world->broker);
+            ck_assert_ptr_nonnull(notice);
+            ck_assert_int_eq(notice->is_on, is_on);
+            ck_assert_pstr_eq(notice->why, is_on ? "it broke" : NULL);
+            ck_assert_pstr_eq(counters->alarm_reasons[alarm], is_on ? "it broke" : NULL);
+            notice_free(notice);
+        }
+    }
+    world_free(world);
+}
+END_TEST
+
 /* Memory. */
 
 static int begin(void *context)
@@ -140,4 +166,5 @@ START_TEST(a_record_has_a_slot)
 END_TEST
 
 UNIT_TESTS(processes_that_nobody_knows_change_nothing, a_process_that_changed_its_user_gets_no_plan,
-           a_long_old_value_stays_overwritten, every_allocation_may_fail, a_record_has_a_slot);
+           a_long_old_value_stays_overwritten, an_alarm_that_ends_has_no_reason,
+           every_allocation_may_fail, a_record_has_a_slot);

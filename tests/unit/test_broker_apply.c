@@ -679,6 +679,101 @@ START_TEST(a_variable_that_was_sent_and_never_answered_is_lost)
 }
 END_TEST
 
+/* The hook is refused, so that all is taken back; and what the runtime does with what is sent then.
+ */
+struct undo_faults {
+    enum world_fault first, second;
+};
+
+static enum world_fault undo_fault(struct world_runtime *runtime,
+                                   const struct world_command *command, uint32_t *ret_hresult)
+{
+    const struct undo_faults *faults = runtime->context;
+
+    (void)command;
+    *ret_hresult = HRESULT_FAIL;
+    switch (runtime->n_commands) {
+    case AT_HOOK:
+        return WORLD_REFUSES;
+    case AT_HOOK + 1:
+        return faults->first;
+    case AT_HOOK + 2:
+        return faults->second;
+    default:
+        return WORLD_ANSWERS;
+    }
+}
+
+/* The first one that is taken back is GONE, whose value was removed. */
+static void undo_goes(const char *timing, struct undo_faults faults, const char *undos,
+                      enum step_result result)
+{
+    const char *why = result == STEP_LOST ? "taking it back was not answered" : NULL;
+    struct world_runtime *runtime;
+    const struct runtime *seen;
+    char policy[1000], story[500];
+    struct world *world;
+
+    snprintf(policy, sizeof policy, "%s%s", whole, timing);
+    snprintf(story, sizeof story,
+             "kind, info3, env ONE=1, env OLD=new, unset GONE, profiler /opt/p.so, "
+             "hook /opt/a.dll, %s, resume",
+             undos);
+    world = world_new(policy);
+    runtime = runtime_in(world, "aaaaaaaa");
+    runtime->fault = undo_fault;
+    runtime->context = &faults;
+    world_start(runtime);
+    world_pass(world, span_from_s(20), true);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_str_eq(world_story(runtime), story);
+    ck_assert_int_eq(seen->outcome, OUTCOME_PARTIAL);
+    ck_assert_int_eq(step_named(seen, "GONE")->result, result);
+    ck_assert_pstr_eq(step_named(seen, "GONE")->why, why);
+    ck_assert_uint_eq(broker_counters(world->broker)->steps[STEP_VARIABLE][STEP_LOST],
+                      result == STEP_LOST);
+    world_free(world);
+}
+
+/* What the runtime may have done is not said to be undone, nor to be there. */
+START_TEST(whether_it_was_taken_back_is_not_always_known)
+{
+    static const char slow[] = "    command_timeout: 10s\n", usual[] = "";
+    const char *rest = "env GONE=here, env GONE=here, env OLD=old, unset ONE";
+
+    /* The deadline comes while it is in flight. */
+    undo_goes(slow, (struct undo_faults){WORLD_READS_ONLY, WORLD_ANSWERS}, "env GONE=here",
+              STEP_LOST);
+    /* Nobody answers, as often as it is tried; and one attempt is enough. */
+    undo_goes(usual, (struct undo_faults){WORLD_CLOSES, WORLD_CLOSES}, rest, STEP_LOST);
+    undo_goes(usual, (struct undo_faults){WORLD_CLOSES, WORLD_REFUSES}, rest, STEP_LOST);
+    undo_goes(usual, (struct undo_faults){WORLD_CLOSES, WORLD_ANSWERS}, rest, STEP_ROLLED_BACK);
+    /* It says so itself. */
+    undo_goes(usual, (struct undo_faults){WORLD_REFUSES, WORLD_ANSWERS},
+              "env GONE=here, env OLD=old, unset ONE", STEP_OK);
+}
+END_TEST
+
+START_TEST(who_ends_while_a_step_is_taken_back_leaves_it_open)
+{
+    struct undo_faults faults = {.first = WORLD_DIES};
+    struct world *world = world_new(whole);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    const struct runtime *seen;
+
+    runtime->fault = undo_fault;
+    runtime->context = &faults;
+    world_start(runtime);
+    world_pass(world, span_from_s(20), true);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->state, RUNTIME_GONE);
+    ck_assert_int_eq(seen->outcome, OUTCOME_PARTIAL);
+    ck_assert_int_eq(step_named(seen, "GONE")->result, STEP_LOST);
+    ck_assert_int_eq(step_named(seen, "ONE")->result, STEP_OK);
+    world_free(world);
+}
+END_TEST
+
 /* The answer to a Resume that was under way does not take the deadline of killing away. */
 START_TEST(killing_ends_whatever_is_answered_meanwhile)
 {
@@ -724,4 +819,6 @@ UNIT_TESTS(a_whole_plan_in_its_order, nothing_is_asked_that_is_not_needed,
            only_the_same_program_is_killed,
            what_may_have_been_taken_before_it_was_refused_is_taken_back,
            a_variable_that_was_sent_and_never_answered_is_lost,
+           whether_it_was_taken_back_is_not_always_known,
+           who_ends_while_a_step_is_taken_back_leaves_it_open,
            killing_ends_whatever_is_answered_meanwhile);

@@ -102,9 +102,51 @@ START_TEST(a_missing_folder_is_made)
     snprintf(path, sizeof path, "%s/new", folder);
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_uint_eq(status.st_mode & 0777, 0755);
+    ck_assert(socket.has_made_folder);
+    socket.has_made_folder = false;
+    listener_close(&socket);
+    ck_assert_int_eq(stat(path, &status), 0);
+    /* It was there before. */
+    snprintf(path, sizeof path, "%s/new/r.sock", folder);
+    socket = makes();
+    ck_assert(!socket.has_made_folder);
     listener_close(&socket);
     snprintf(path, sizeof path, "%s/no/new/r.sock", folder);
     refuses(-ENOENT, "cannot be made");
+    unit_folder_remove();
+}
+END_TEST
+
+static bool is_empty(void)
+{
+    return unit_folder_count() == 0;
+}
+
+/* One that is given up, or never came to be, was never there. */
+START_TEST(nothing_is_left_behind)
+{
+    struct listener_rights bad = rights;
+    struct listener_socket socket;
+    char *why;
+
+    set_up();
+    snprintf(path, sizeof path, "%s/new/r.sock", folder);
+    socket = makes();
+    listener_close(&socket);
+    ck_assert(is_empty());
+    bad.group = "no such group";
+    ck_assert_int_lt(listener_make(path, &bad, &socket, &why), 0);
+    free(why);
+    ck_assert(is_empty());
+    snprintf(path, sizeof path, "%s/r.sock", folder);
+    ck_assert_int_lt(listener_make(path, &bad, &socket, &why), 0);
+    free(why);
+    socket = makes();
+    listener_close(&socket);
+    ck_assert(is_empty());
+    unit_folder_write("r.sock", "precious", 0600);
+    refuses(-EEXIST, "is not a socket");
+    ck_assert_uint_eq(unit_folder_count(), 1);
     unit_folder_remove();
 }
 END_TEST
@@ -195,6 +237,103 @@ START_TEST(only_our_own_file_is_removed)
     ck_assert(!listener_is_in_place(&socket));
     listener_close(&socket);
     ck_assert_int_eq(access(path, F_OK), 0);
+    unit_folder_remove();
+}
+END_TEST
+
+static void makes_anew(struct listener_socket *socket)
+{
+    struct stat status;
+    char *why;
+    int old;
+
+    ck_assert(!listener_is_in_place(socket));
+    ck_assert_int_eq(listener_make_anew(socket, &rights, &old, &why), 0);
+    ck_assert_ptr_null(why);
+    ck_assert_int_ne(old, socket->fd);
+    close(old);
+    ck_assert(listener_is_in_place(socket));
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0777, 0660);
+    ck_assert_uint_eq(socket->inode, status.st_ino);
+    ck_assert_int_eq(connects(), 0);
+    refuses(-EADDRINUSE, "another diagportd owns");
+}
+
+static void does_not_make_anew(struct listener_socket *socket, const char *part_of_why)
+{
+    const struct listener_socket before = *socket;
+    char *why;
+    int old;
+
+    ck_assert_int_lt(listener_make_anew(socket, &rights, &old, &why), 0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, part_of_why), "%s", why);
+    free(why);
+    ck_assert_mem_eq(socket, &before, sizeof before);
+}
+
+static void takes_away(const char *name)
+{
+    char other[200];
+
+    snprintf(other, sizeof other, "%s/%s", folder, name);
+    ck_assert_int_eq(unlink(other), 0);
+}
+
+START_TEST(one_that_was_removed_is_made_anew)
+{
+    struct listener_socket socket;
+
+    set_up();
+    socket = makes();
+    takes_away("r.sock");
+    makes_anew(&socket);
+    /* With its lock. */
+    takes_away("r.sock");
+    takes_away(".r.sock.lock");
+    makes_anew(&socket);
+    /* With the whole folder. */
+    takes_away("r.sock");
+    takes_away(".r.sock.lock");
+    ck_assert_int_eq(rmdir(folder), 0);
+    makes_anew(&socket);
+    /* Replaced by what nobody listens on. */
+    takes_away("r.sock");
+    close(listens(5));
+    makes_anew(&socket);
+    listener_close(&socket);
+    ck_assert(is_empty());
+    unit_folder_remove();
+}
+END_TEST
+
+START_TEST(what_is_somebody_elses_now_is_not_taken_back)
+{
+    struct listener_socket socket, other;
+    char pid[32];
+    int fd;
+
+    set_up();
+    socket = makes();
+    takes_away("r.sock");
+    fd = listens(5);
+    snprintf(pid, sizeof pid, "process %d listens", getpid());
+    does_not_make_anew(&socket, pid);
+    ck_assert_int_eq(connects(), 0);
+    takes_away("r.sock");
+    close(fd);
+    unit_folder_write("r.sock", "precious", 0600);
+    does_not_make_anew(&socket, "is not a socket");
+    takes_away("r.sock");
+    takes_away(".r.sock.lock");
+    other = makes();
+    does_not_make_anew(&socket, "another diagportd owns");
+    listener_close(&socket);
+    ck_assert_int_eq(connects(), 0);
+    refuses(-EADDRINUSE, "another diagportd owns");
+    listener_close(&other);
+    ck_assert(is_empty());
     unit_folder_remove();
 }
 END_TEST
@@ -294,8 +433,10 @@ START_TEST(the_queue_is_as_long_as_the_kernel_gives)
 END_TEST
 
 UNIT_TESTS(one_is_made_with_its_rights_and_removed, a_missing_folder_is_made,
-           a_left_over_is_replaced, the_living_keep_theirs, a_full_queue_is_somebody_alive,
-           a_second_one_of_ours_is_refused_and_removes_nothing, a_file_that_is_no_socket_stays,
-           only_our_own_file_is_removed, a_folder_that_everybody_may_write_to_is_refused,
+           nothing_is_left_behind, a_left_over_is_replaced, the_living_keep_theirs,
+           a_full_queue_is_somebody_alive, a_second_one_of_ours_is_refused_and_removes_nothing,
+           a_file_that_is_no_socket_stays, only_our_own_file_is_removed,
+           one_that_was_removed_is_made_anew, what_is_somebody_elses_now_is_not_taken_back,
+           a_folder_that_everybody_may_write_to_is_refused,
            rights_change_and_unknown_names_are_told, only_listening_unix_sockets_are_adopted,
            the_queue_is_as_long_as_the_kernel_gives);

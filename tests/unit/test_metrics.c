@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/metrics.h"
+#include "daemon/ports.h"
 #include "daemon/self.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
@@ -68,8 +69,14 @@ START_TEST(the_whole_text)
                                       {.name = (char[]){"a\"b\\c\nd"}, .n_matches = 8}};
     struct broker_counters counters = {.rules = rules, .n_rules = ARRAY_LENGTH(rules)};
     const struct self self = {1.25, 30, 1024, 4096, 8192};
+    const struct ports_entry listeners[] = {{.name = "runtime", .is_in_place = true},
+                                            {.name = "a\"b\n"}};
     struct metrics metrics = {
         .counters = &counters,
+        .version = "0.1.0",
+        .is_ready = true,
+        .listeners = listeners,
+        .n_listeners = ARRAY_LENGTH(listeners),
         .n_reloads_done = 3,
         .n_reloads_failed = 4,
         .policy_hash = "0123abcd",
@@ -79,6 +86,7 @@ START_TEST(the_whole_text)
     struct bytes text;
 
     fill(&counters);
+    counters.alarms[ALARM_POLICY] = true;
     for (size_t i = 0; i < RUNTIME_STATES; i++)
         metrics.by_state[i] = i + 1;
     bytes_init(&text, SIZE_MAX - 1);
@@ -106,7 +114,13 @@ START_TEST(every_allocation_may_fail)
     struct broker_rule_use rules[] = {{.name = (char[]){"web"}, .n_matches = 7}};
     struct broker_counters counters = {.rules = rules, .n_rules = ARRAY_LENGTH(rules)};
     const struct self self = {.n_open_fds = 3};
-    struct metrics metrics = {.counters = &counters, .policy_hash = "0123abcd", .self = &self};
+    const struct ports_entry listener = {.name = "runtime"};
+    struct metrics metrics = {.counters = &counters,
+                              .policy_hash = "0123abcd",
+                              .version = "0.1.0",
+                              .listeners = &listener,
+                              .n_listeners = 1,
+                              .self = &self};
 
     ck_assert_uint_gt(unit_memory_exhaust(write_all, &metrics, -ENOMEM), 0);
 }

@@ -36,11 +36,11 @@ static void opens(enum broker_trust trust, struct store **ret_store)
     struct store_found found;
     int error;
 
-    *ret_store = store_open(folder, &found, &error);
+    *ret_store = store_claim(folder, &error);
     ck_assert_int_eq(error, 0);
+    ck_assert_int_eq(store_open(*ret_store, &found), 0);
     ck_assert_int_eq(found.trust, trust);
     distrusted_until = found.distrusted_until;
-    ck_assert_int_eq(*ret_store != NULL, trust != BROKER_HAS_NO_RECORDS);
     ck_assert_int_eq(found.why != NULL, trust != BROKER_TRUSTS_RECORDS);
     free(found.why);
 }
@@ -252,16 +252,46 @@ END_TEST
 START_TEST(a_folder_has_one_daemon)
 {
     struct store_found found;
-    struct store *store;
+    struct store *store, *late;
     int error;
 
     set_up();
+    late = store_claim(folder, &error);
+    ck_assert_ptr_nonnull(late);
     opens(BROKER_TRUSTS_RECORDS, &store);
-    ck_assert_ptr_null(store_open(folder, &found, &error));
+    ck_assert_ptr_null(store_claim(folder, &error));
     ck_assert_int_eq(error, -EBUSY);
+    /* There was no folder yet when it was claimed. */
+    ck_assert_int_eq(store_open(late, &found), -EBUSY);
     free(found.why);
+    store_close(late);
     store_close(store);
     opens_once(BROKER_TRUSTS_RECORDS);
+    unit_folder_remove();
+}
+END_TEST
+
+/* Who claims the folder and does not start was never there. */
+START_TEST(a_claim_makes_and_changes_nothing)
+{
+    struct store *store;
+    struct stat before, after;
+    int error;
+
+    set_up();
+    store = store_claim(folder, &error);
+    ck_assert_ptr_nonnull(store);
+    ck_assert_int_eq(access(folder, F_OK), -1);
+    store_close(store);
+    opens_once(BROKER_TRUSTS_RECORDS);
+    ck_assert_int_eq(truncate(records, 100), 0);
+    ck_assert_int_eq(stat(folder, &before), 0);
+    store = store_claim(folder, &error);
+    ck_assert_ptr_nonnull(store);
+    store_close(store);
+    ck_assert_int_eq(stat(folder, &after), 0);
+    ck_assert_mem_eq(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim);
+    opens_once(BROKER_DISTRUSTS_RECORDS);
     unit_folder_remove();
 }
 END_TEST
@@ -285,4 +315,4 @@ END_TEST
 
 UNIT_TESTS(a_first_start_is_trusted, the_living_are_remembered_and_the_dead_are_not, damage_is_seen,
            a_missing_file_in_a_used_folder_is_not_trusted, records_of_another_boot_say_nothing,
-           a_folder_has_one_daemon, a_folder_that_will_not_do);
+           a_folder_has_one_daemon, a_claim_makes_and_changes_nothing, a_folder_that_will_not_do);

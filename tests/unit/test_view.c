@@ -242,21 +242,22 @@ END_TEST
 
 struct sight {
     const struct runtime *runtime;
-    const struct policy *policy;
+    const struct broker *broker;
 };
 
 static int see(void *context)
 {
     const struct sight *sight = context;
     const struct broker_rule_use use = {.n_matches = 1};
+    const struct policy *in_force = broker_policy(sight->broker);
     json_t *list = json_array();
     struct bytes text;
     int error;
 
     view_append(&list, view_runtime_whole(sight->runtime, sight->runtime->connected_at));
-    view_append(&list, view_policy(sight->policy, MOMENT_NEVER));
-    view_append(&list, view_rule(sight->policy, 1, &use));
-    view_append(&list, view_limits(sight->policy, 1));
+    view_append(&list, view_policy(in_force, MOMENT_NEVER));
+    view_append(&list, view_rule(in_force, 1, &use));
+    view_append(&list, view_limits(sight->broker));
     bytes_init(&text, SIZE_MAX - 1);
     view_write(list, &text);
     error = bytes_finish(&text);
@@ -267,10 +268,48 @@ static int see(void *context)
 START_TEST(memory_that_runs_out)
 {
     struct world *world = world_new(policy);
-    struct sight sight = {.runtime = runtime_in(world), .policy = broker_policy(world->broker)};
+    struct sight sight = {.runtime = runtime_in(world), .broker = world->broker};
 
     ck_assert_uint_gt(unit_memory_exhaust(see, &sight, -ENOMEM), 100);
     world_free(world);
+}
+END_TEST
+
+/* What is shown is what counts. */
+START_TEST(limits_are_those_in_force)
+{
+    static const char unlimited[] =
+        "version: 1\n"
+        "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+        "control: { path: /run/diagport/control.sock }\n";
+    static const char limited[] =
+        "version: 1\n"
+        "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+        "control: { path: /run/diagport/control.sock }\n"
+        "limits: { runtimes: 30, runtimes_per_user: 20, connections_per_user: 7 }\n";
+    const struct {
+        const char *policy;
+        size_t usable;
+        int runtimes, runtimes_per_user, connections_per_user;
+    } rows[] = {
+        {unlimited, 1000000, 20000, 5000, 250000},
+        {unlimited, 100, 50, 50, 25},
+        {limited, 100, 30, 20, 7},
+        {limited, 30, 15, 15, 7},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct world *world = world_new_with(rows[i].policy, BROKER_TRUSTS_RECORDS, rows[i].usable);
+        json_t *view = view_limits(world->broker);
+
+        ck_assert_int_eq(json_integer_value(json_object_get(view, "runtimes")), rows[i].runtimes);
+        ck_assert_int_eq(json_integer_value(json_object_get(view, "runtimes_per_user")),
+                         rows[i].runtimes_per_user);
+        ck_assert_int_eq(json_integer_value(json_object_get(view, "connections_per_user")),
+                         rows[i].connections_per_user);
+        json_decref(view);
+        world_free(world);
+    }
 }
 END_TEST
 
@@ -326,6 +365,7 @@ void unit_add_tests(TCase *tests)
     tcase_add_test(tests, every_kind_of_event);
     tcase_add_test(tests, a_runtime_with_all_its_members);
     tcase_add_test(tests, memory_that_runs_out);
+    tcase_add_test(tests, limits_are_those_in_force);
     tcase_add_test(tests, what_failed_once_stays_so);
     tcase_add_test(tests, problems_have_a_place_or_none);
 }

@@ -369,7 +369,6 @@ void unit_control_begin(void)
 {
     struct control_options options = {
         .reloads = &reloads,
-        .trust = BROKER_TRUSTS_RECORDS,
         .usable_descriptors = 1000,
         .may_kill = true,
         .settle = settle,

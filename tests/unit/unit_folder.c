@@ -3,6 +3,7 @@
 #include "tests/unit/unit_folder.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -34,6 +35,18 @@ void unit_folder_make(char *ret_path, size_t size)
     strcpy(folder, "/tmp/diagport-unit-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(ret_path, size, "%s", folder);
+}
+
+size_t unit_folder_count(void)
+{
+    DIR *entries = opendir(folder);
+    size_t n = 0;
+
+    ck_assert_ptr_nonnull(entries);
+    for (const struct dirent *entry; (entry = readdir(entries));)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(entries);
+    return n;
 }
 
 void unit_folder_write(const char *name, const char *content, unsigned mode)

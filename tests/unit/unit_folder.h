@@ -13,5 +13,8 @@ void unit_folder_make(char *ret_path, size_t size);
 
 void unit_folder_remove(void);
 
+/* How many names are in it. */
+size_t unit_folder_count(void);
+
 /* Writes a file of that name and mode in it. */
 void unit_folder_write(const char *name, const char *content, unsigned mode);

@@ -145,6 +145,21 @@ class Finding(Case):
         with self.daemon(STATUS_ROUTE, self.own(self.folder)):
             self.is_default(self.asked(XDG_RUNTIME_DIR="."))
 
+    @unittest.skipIf(os.path.exists("/run/diagport/control.sock"),
+                     "the daemon of this machine would be asked")
+    def test_a_runtime_folder_that_is_none_is_named(self):
+        (self.folder / "file").write_text("", encoding="ascii")
+        for name, why in (("none", "No such file or directory"), ("file", "Not a directory")):
+            with self.subTest(name=name):
+                wrong = f"{self.folder}/{name}"
+                self.assertIn(f"XDG_RUNTIME_DIR says {wrong}, which cannot be used: {why}; set it to",
+                              self.asked(XDG_RUNTIME_DIR=wrong))
+        self.assertNotIn("XDG_RUNTIME_DIR", self.asked(XDG_RUNTIME_DIR=str(self.folder)))
+        self.assertNotIn("XDG_RUNTIME_DIR", self.asked())
+        # Who says where it is did not look there.
+        self.assertNotIn("XDG_RUNTIME_DIR", self.asked(XDG_RUNTIME_DIR="/none",
+                                                       DIAGPORT_CONTROL="/none/control.sock"))
+
     @unittest.skipUnless(os.geteuid() == 0, "only root can give a folder away")
     def test_own_is_left_out_when_it_is_somebody_elses(self):
         own = self.own(self.folder)
