@@ -22,6 +22,12 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
+def pytest_configure():
+    missing = [program for program in harness.PROGRAMS if not (harness.BUILD / program).exists()]
+    if missing:
+        pytest.exit(f"not built: {', '.join(missing)}; `make check TESTS=` builds all that tests start", returncode=99)
+
+
 @pytest.fixture
 def folder():
     private = harness.Folder()

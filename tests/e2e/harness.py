@@ -45,7 +45,7 @@ def reachable(build):
     copies = pathlib.Path(tempfile.mkdtemp(prefix="dp-programs-", dir="/tmp"))
     copies.chmod(0o755)
     atexit.register(shutil.rmtree, copies, ignore_errors=True)
-    for program in PROGRAMS:
+    for program in filter(lambda program: (build / program).exists(), PROGRAMS):
         (copies / program).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(build / program, copies / program)
     return copies
