@@ -61,6 +61,7 @@ void connection_set_state(struct connection *connection, enum connection_state s
     broker->n_unanswered -= is_unanswered(connection->state);
     broker->n_unanswered += is_unanswered(state);
     connection->state = state;
+    room_consider(connection);
     deadline_set(&broker->deadlines, &connection->deadline, deadline);
 }
 

@@ -588,7 +588,7 @@ static struct world_runtime *one_more(struct world *world, size_t n)
  * next connection of one whose plan was begun. It comes in without waiting for anybody's end. */
 START_TEST(those_who_run_make_room_for_who_is_missed)
 {
-    enum { USABLE = 12, N_QUEUED = 40 };
+    enum { USABLE = 12, N_QUEUED = 400 };
     struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
                                          BROKER_TRUSTS_RECORDS, USABLE);
     struct world_runtime *planned;
