@@ -519,7 +519,7 @@ START_TEST(silence_of_one_user_costs_no_other)
     struct world *world = world_new(HEAD RULE "limits: { silent: 10 }\n");
     struct world_process *rude = world_process(world, "/app", ENVIRON);
     struct world_process *other = world_process(world, "/app", ENVIRON);
-    struct world_connection *slow;
+    struct world_connection *slow, *at_once[3];
     struct guid cookie = world_cookie("bbbbbbbb");
     struct world_command command;
 
@@ -537,6 +537,12 @@ START_TEST(silence_of_one_user_costs_no_other)
     slow = world_connect(world, other, 0);
     ck_assert(!slow->is_closed);
     ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 10);
+    /* Nor does he who has several displace his own, as long as the rude one has more. */
+    for (size_t i = 0; i < ARRAY_LENGTH(at_once); i++)
+        at_once[i] = world_connect(world, other, 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(at_once); i++)
+        ck_assert(!at_once[i]->is_closed);
+    ck_assert(!slow->is_closed);
     world_free(world);
 }
 END_TEST
