@@ -61,25 +61,6 @@ def test_two_hundred_beside_ten_that_are_slow(daemon, fleet, fake, folder):
 FEW = ["prlimit", "--nofile=256:256"]
 
 
-def test_a_thousand_at_once_with_few_descriptors(daemon, fleet, folder):
-    one = daemon([plan(folder)], prefix=FEW, limits=NO_USER_LIMIT)
-    many = fleet(one.socket, 1000, "--together")
-    assert many.summary()["resumed"] == 1000
-    one.wait("diagportd: gone ", times=1000)
-    assert one.is_alive() and outcomes(one) <= {"applied", "unknown"}
-    until(one.alarms, lambda alarms: alarms == [])
-
-
-def test_three_hundred_that_say_nothing_with_few_descriptors(daemon, fleet, abuse, folder):
-    one = daemon([plan(folder)], prefix=FEW, limits={**NO_USER_LIMIT, "hello": "1m"})
-    silent = abuse(one.socket, "--connections", "300")
-    silent.opened()
-    assert fleet(one.socket, 50, *PLANNED).summary()["resumed"] == 50
-    one.wait("diagportd: gone ", times=50)
-    assert outcomes(one) == {"applied"}
-    silent.finish()
-
-
 def test_all_descriptors_are_those_of_programs_that_run(daemon, fake, folder):
     """Who is met before they are all taken is served to its end, although its next connection has to queue."""
     one = daemon([plan(folder)], prefix=["prlimit", "--nofile=64:64"], limits=NO_USER_LIMIT)
