@@ -506,14 +506,15 @@ static void begin_stop(struct daemon *daemon)
     daemon->tell_again = MOMENT_NEVER;
     daemon->look_again = MOMENT_NEVER;
     service_tell_stopping();
-    log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
-                                        : "stopping; runtimes that wait are resumed");
     /* Whoever has come is known before we decide about everybody. */
     read_all(daemon);
     daemon->is_stopping = true;
     daemon->stop_at = moment_after(clock_now(), STOP_TIME);
     broker_stop(daemon->broker, stop, clock_now());
     apply_settle(daemon->apply);
+    /* Not before it is so: whoever reads it may act on it. */
+    log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
+                                        : "stopping; runtimes that wait are resumed");
 }
 
 static bool has_stopped(const struct daemon *daemon)

@@ -131,11 +131,15 @@ static bool is_first_start(const struct store *store)
         return false;
     }
     rewinddir(folder);
+    errno = 0;
     while ((entry = readdir(folder))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             strcmp(entry->d_name, new_name) != 0)
             is_empty = false;
     }
+    /* What could not be read to its end may hold anything. */
+    if (errno != 0)
+        is_empty = false;
     closedir(folder);
     return is_empty;
 }

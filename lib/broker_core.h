@@ -153,6 +153,7 @@ struct connection {
     TAILQ_ENTRY(connection) in_silent_of_user;
     TAILQ_ENTRY(connection) in_nameless; /* NAMELESS, LEAVING */
     TAILQ_ENTRY(connection) in_runtime;
+    TAILQ_ENTRY(connection) in_spare; /* IDLE, of a runtime that runs */
     uint64_t serial;
     void *handle;
     uint32_t listener;
@@ -170,8 +171,9 @@ struct connection {
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent, */
     struct moment resumed_at;  /* then */
     bool is_unknown;           /* NAMELESS, LEAVING: nothing else says that it was */
-    bool was_let_go;           /* for somebody else's sake: it will come back */
-    size_t n_noise;            /* bytes that were read and mean nothing */
+    bool is_spare;
+    bool was_let_go; /* for somebody else's sake: it will come back */
+    size_t n_noise;  /* bytes that were read and mean nothing */
     struct runtime *runtime;
     enum command_id command; /* BUSY: what was sent */
     struct reply reply;
@@ -236,6 +238,7 @@ struct broker {
     struct connection_list connections;
     struct connection_list silent;   /* oldest first */
     struct connection_list nameless; /* likewise */
+    struct connection_list spare;    /* likewise, since they are */
     size_t n_connections;
     size_t n_silent;
     TAILQ_HEAD(, process) held;
@@ -321,6 +324,8 @@ bool broker_mark(struct broker *broker, uint32_t slot, const struct record *reco
 
 /* A connection has come by that listener: makes room for one more, if that can be done. */
 void room_make(struct broker *broker, uint32_t listener, struct moment now);
+/* It, or the runtime it is of, has changed: whether it is one that may go for somebody else. */
+void room_consider(struct connection *connection);
 /* One has gone: whether the listeners have to be paused, or need not be any more. */
 void room_judge(struct broker *broker, struct moment now);
 void room_deadline(struct broker *broker, struct moment now);

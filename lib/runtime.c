@@ -143,12 +143,16 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
                        const char *why, struct moment now)
 {
     const char *old_state = runtime_state_name(runtime->state);
+    struct connection *connection;
     bool moves = runtime_has_ended(runtime) != is_end(state); /* in the registry of cookies */
 
     if (moves)
         identify_unregister(runtime);
     leave_state(runtime);
     join_state(runtime, state);
+    TAILQ_FOREACH(connection, &runtime->connections, in_runtime) {
+        room_consider(connection);
+    }
     if (moves)
         identify_register(runtime);
     runtime_set_next(runtime, deadline);

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -177,7 +176,6 @@ CALL(int, connect, -1, (int fd, __CONST_SOCKADDR_ARG to, socklen_t size), fd, to
 CALL(int, dup, -1, (int fd), fd)
 CALL(int, epoll_create1, -1, (int flags), flags)
 CALL(int, epoll_wait, -1, (int fd, struct epoll_event *list, int n, int ms), fd, list, n, ms)
-CALL(int, eventfd, -1, (unsigned n, int flags), n, flags)
 CALL(int, faccessat, -1, (int fd, const char *path, int mode, int flags), fd, path, mode, flags)
 CALL(DIR *, fdopendir, NULL, (int fd), fd)
 CALL(int, flock, -1, (int fd, int how), fd, how)
