@@ -252,8 +252,10 @@ void ledger_answered(struct ledger *ledger, uint16_t number, struct moment now)
     drop(ledger, connection);
     if (connection->is_counted && *n_answered < UINT8_MAX)
         (*n_answered)++;
-    if (connection->is_counted && *n_answered > 1)
+    if (connection->is_counted && *n_answered > 1) {
         runtime->settle_at = moment_after(now, LEDGER_SETTLE);
+        runtime->n_rounds = LEDGER_SETTLE_ROUNDS;
+    }
     decide(ledger, runtime);
 }
 
@@ -356,13 +358,17 @@ struct moment ledger_deadline(const struct ledger *ledger)
     return deadline;
 }
 
-static void settle(struct ledger *ledger, struct ledger_runtime *runtime)
+static void settle(struct ledger *ledger, struct ledger_runtime *runtime, struct moment now)
 {
     struct ledger_connection *connection;
 
     runtime->settle_at = MOMENT_NEVER;
     TAILQ_FOREACH(connection, &runtime->connections, in_runtime)
         connection->is_again = connection->state == LEDGER_IDLE;
+    decide(ledger, runtime);
+    /* Not before, so that it goes to the end of those that settle. */
+    if (--runtime->n_rounds > 0)
+        runtime->settle_at = moment_after(now, LEDGER_SETTLE);
     decide(ledger, runtime);
 }
 
@@ -380,7 +386,7 @@ uint16_t ledger_expire(struct ledger *ledger, struct moment now)
     }
     while ((runtime = TAILQ_FIRST(&ledger->runtimes_in_state[LEDGER_SETTLING])) &&
            moment_is_due(runtime->settle_at, now))
-        settle(ledger, runtime);
+        settle(ledger, runtime, now);
     connection = TAILQ_FIRST(&ledger->in_state[LEDGER_GREETING]);
     if (!connection || !moment_is_due(connection->deadline, now))
         return LEDGER_NOBODY;

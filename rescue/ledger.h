@@ -59,8 +59,10 @@ enum { LEDGER_NOBODY = UINT16_MAX };
 #define LEDGER_PATIENCE (span_from_s(1))
 
 /* After a second Resume was answered on one listener, that might have been the first port again and
- * not the second one: then whatever is idle gets one more, which is not counted. */
+ * not the second one, which may not even have been met: then whatever is idle gets one more, which
+ * is not counted, so many times and that long apart. */
 #define LEDGER_SETTLE (span_from_ms(100))
+enum { LEDGER_SETTLE_ROUNDS = 5 };
 
 /* What the kernel says of a peer, and the cookie that it says itself. */
 struct ledger_who {
@@ -115,6 +117,7 @@ struct ledger_runtime {
     uint32_t n_connections;
     uint32_t n_busy; /* DUE or FLYING */
     uint32_t n_overdue;
+    uint8_t n_rounds; /* of settling that are left */
     bool was_resumed;
     uint8_t n_open[LEDGER_LISTENERS_MAX];
     uint8_t n_answered[LEDGER_LISTENERS_MAX];

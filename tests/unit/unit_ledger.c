@@ -6,7 +6,8 @@
 
 #include "rescue/ledger.h"
 
-enum { RUNTIMES = 16, PORTS = 3, REST = 400 };
+/* `REST`: turns until everybody has come to rest. */
+enum { RUNTIMES = 16, PORTS = 3, REST = 800 };
 
 enum link {
     LINK_NONE,      /* not connected: it tries again */
@@ -245,7 +246,7 @@ static void come_to_rest(struct world *world)
             }
         }
         accept_one(world);
-        pass_time(world, 20000);
+        pass_time(world, 10000);
         send_resumes(world);
         check(world);
     }
