@@ -95,9 +95,11 @@ static struct ledger_connection *wanted(const struct ledger_runtime *runtime)
 /* What a runtime is, and who of its is next, after anything has changed. */
 static void decide(struct ledger *ledger, struct ledger_runtime *runtime)
 {
-    struct ledger_connection *next = runtime->n_busy > 0 ? NULL : wanted(runtime);
+    struct ledger_connection *next;
 
-    if (next) {
+    /* One after the other, since an answer may change what is wanted; but who does not answer one
+     * is not waited for with the others. */
+    while ((runtime->n_busy == 0 || runtime->n_overdue > 0) && (next = wanted(runtime))) {
         next->is_counted = runtime->n_open[next->listener] > runtime->n_answered[next->listener];
         set_state(ledger, next, LEDGER_DUE, MOMENT_NEVER);
     }
@@ -191,6 +193,16 @@ static void end_round(struct ledger *ledger, struct moment now)
     ledger->n_evicted_in_round = 0;
 }
 
+/* A quarter of what there is, and no less than a few. */
+static uint32_t per_runtime(const struct ledger *ledger)
+{
+    uint32_t quarter = ledger->n_usable / 4;
+
+    if (quarter < LEDGER_PER_RUNTIME_MIN)
+        return LEDGER_PER_RUNTIME_MIN;
+    return quarter < LEDGER_PER_RUNTIME_MAX ? quarter : LEDGER_PER_RUNTIME_MAX;
+}
+
 uint16_t ledger_introduce(struct ledger *ledger, uint16_t number, const struct ledger_who *who,
                           struct moment now)
 {
@@ -199,7 +211,7 @@ uint16_t ledger_introduce(struct ledger *ledger, uint16_t number, const struct l
 
     if (runtime->evicted_in == ledger->round)
         end_round(ledger, now);
-    if (runtime->n_connections == LEDGER_PER_RUNTIME_MAX) {
+    if (runtime->n_connections >= per_runtime(ledger)) {
         drop(ledger, connection);
         return number;
     }
@@ -221,6 +233,7 @@ bool ledger_next_resume(struct ledger *ledger, struct moment now, uint16_t *ret_
     if (!connection)
         return false;
     runtime = connection->runtime;
+    connection->sent_at = now;
     set_state(ledger, connection, LEDGER_FLYING, moment_after(now, LEDGER_PATIENCE));
     *ret_connection = number_of(ledger, connection);
     *ret_who = runtime->who;
@@ -318,6 +331,7 @@ static uint16_t evict(struct ledger *ledger, struct ledger_connection *connectio
 bool ledger_make_room(struct ledger *ledger, struct moment now, uint16_t *ret_connection)
 {
     struct ledger_connection *greeting = TAILQ_FIRST(&ledger->in_state[LEDGER_GREETING]);
+    struct ledger_connection *flying = TAILQ_FIRST(&ledger->in_state[LEDGER_FLYING]);
     struct ledger_runtime *stuck = TAILQ_FIRST(&ledger->runtimes_in_state[LEDGER_STUCK]);
     struct ledger_connection *connection;
 
@@ -334,6 +348,8 @@ bool ledger_make_room(struct ledger *ledger, struct moment now, uint16_t *ret_co
         let_go(ledger, connection);
     if (ledger->n_leaving == 0 && stuck)
         *ret_connection = evict(ledger, TAILQ_FIRST(&stuck->connections));
+    else if (flying && moment_is_due(moment_after(flying->sent_at, LEDGER_HASTE), now))
+        *ret_connection = evict(ledger, flying);
     return false;
 }
 

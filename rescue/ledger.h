@@ -47,6 +47,7 @@ enum {
     LEDGER_RUNTIMES_MAX = 2 * LEDGER_CONNECTIONS_MAX,
     LEDGER_LISTENERS_MAX = 16,
     /* More ports than anybody lists; and looking for the oldest one stays short. */
+    LEDGER_PER_RUNTIME_MIN = 4,
     LEDGER_PER_RUNTIME_MAX = 128,
 };
 
@@ -55,8 +56,12 @@ enum { LEDGER_NOBODY = UINT16_MAX };
 /* From the accept to the whole advertise. */
 #define LEDGER_HELLO (span_from_s(1))
 
-/* From Resume to its answer, until another connection of the same runtime is tried. */
+/* From Resume to its answer, until the other connections of the same runtime are tried. */
 #define LEDGER_PATIENCE (span_from_s(1))
+
+/* The same where somebody else waits to be let in, and nobody else can go. Whoever is closed before
+ * it has read its Resume connects again, and gets another one. */
+#define LEDGER_HASTE (span_from_ms(100))
 
 /* After a second Resume was answered on one listener, that might have been the first port again and
  * not the second one, which may not even have been met: then whatever is idle gets one more, which
@@ -97,6 +102,7 @@ struct ledger_connection {
     TAILQ_ENTRY(ledger_connection) in_runtime;
     struct ledger_runtime *runtime; /* NULL while greeting */
     struct moment deadline;         /* GREETING and FLYING */
+    struct moment sent_at;          /* FLYING and OVERDUE */
     enum ledger_connection_state state;
     uint8_t listener;
     bool is_counted; /* its Resume is one of those that are counted */
@@ -131,7 +137,7 @@ struct ledger_counters {
     uint64_t n_connections;
     uint64_t n_runtimes;  /* that got Resume */
     uint64_t n_resumes;   /* messages */
-    uint64_t n_strangers; /* connections that never said who they are */
+    uint64_t n_strangers; /* connections that never said who they are, or were dead by then */
     uint64_t n_evicted;
 };
 
@@ -163,9 +169,10 @@ void ledger_init(struct ledger *ledger, uint32_t n_usable);
  *
  * There goes, in this order: the oldest one that has not said who it is; the
  * oldest of a QUIET runtime, which is not closed but gets Resume, so that its
- * runtime ends it; where there are none, the oldest of a STUCK one.
+ * runtime ends it; where there are none, the oldest of a STUCK one, and after
+ * LEDGER_HASTE the oldest FLYING one.
  *
- * The last two come back at once, behind those that wait already. So when the
+ * All but the first come back at once, behind those that wait already. So when the
  * first one of them is met again, everybody has been let in once, and that was
  * enough for a while.
  */

@@ -101,6 +101,12 @@ static uint64_t start_time_of(int32_t pid)
     return length > 0 && procfs_read_stat(text, (size_t)length, &stat) ? stat.start_time : 0;
 }
 
+/* Where processes are hidden from us, one that lives looks like this, too, but for the signal. */
+static bool has_died(const struct ledger_who *who)
+{
+    return who->pid > 0 && who->start_time == 0 && kill(who->pid, 0) != 0 && errno == ESRCH;
+}
+
 static void introduce(uint16_t number)
 {
     const struct peer *peer = &rescue.peers[number];
@@ -121,6 +127,10 @@ static void introduce(uint16_t number)
         .start_time = start_time_of(credentials.pid),
         .cookie = advertise.cookie,
     };
+    if (has_died(&who)) {
+        end_peer(number);
+        return;
+    }
     closed = ledger_introduce(&ledger, number, &who, rescue.now);
     if (closed != LEDGER_NOBODY)
         close_peer(closed);

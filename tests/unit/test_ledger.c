@@ -311,19 +311,22 @@ END_TEST
 /* It is not closed, since that would take the Resume back; but another port is tried. */
 START_TEST(who_does_not_answer_keeps_no_other_port_waiting)
 {
-    uint16_t first, second;
+    uint16_t first, second, third;
 
     set_up(10);
     first = comes(1);
     second = comes(1);
+    third = comes(1);
     is_resumed(first);
     time_passes(999);
     nobody_is_resumed();
     time_passes(1);
     is_resumed(second);
+    is_resumed(third);
     ck_assert(ledger_awaits_answer(ledger, first));
     is_answered(first);
     is_answered(second);
+    is_answered(third);
     nobody_is_resumed();
     tear_down();
 }
@@ -341,6 +344,13 @@ START_TEST(one_runtime_has_so_many_connections)
     last = ledger_accept(ledger, 0, now);
     ck_assert_uint_eq(ledger_introduce(ledger, last, &it, now), last);
     ck_assert_uint_eq(ledger_n_open(ledger), LEDGER_PER_RUNTIME_MAX);
+    tear_down();
+    /* Nor a large part of what there is. */
+    set_up(40);
+    for (int i = 0; i < 10; i++)
+        (void)comes(1);
+    last = ledger_accept(ledger, 0, now);
+    ck_assert_uint_eq(ledger_introduce(ledger, last, &it, now), last);
     tear_down();
 }
 END_TEST
@@ -369,7 +379,7 @@ static void goes(uint16_t connection)
 
 START_TEST(room_is_made_in_order)
 {
-    uint16_t stuck, parked, silent, closed;
+    uint16_t stuck, parked, silent, waiting, closed;
 
     set_up(4);
     stuck = comes(1);
@@ -379,7 +389,8 @@ START_TEST(room_is_made_in_order)
     parked = comes(2);
     silent = is_silent();
     ck_assert(ledger_make_room(ledger, now, &closed));
-    is_resumed(comes(3));
+    waiting = comes(3);
+    is_resumed(waiting);
     goes(silent);
     is_resumed(comes(4));
     /* It is not closed: it gets Resume, and its runtime ends it. */
@@ -394,6 +405,11 @@ START_TEST(room_is_made_in_order)
     is_resumed(comes(6));
     /* All of the others wait for an answer, which may still come. */
     goes(LEDGER_NOBODY);
+    time_passes(99);
+    goes(LEDGER_NOBODY);
+    time_passes(1);
+    goes(waiting);
+    ck_assert(ledger_make_room(ledger, now, &closed));
     ck_assert(!moment_is_never(ledger_deadline(ledger)));
     tear_down();
 }
