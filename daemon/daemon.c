@@ -169,8 +169,8 @@ static bool open_store(struct daemon *daemon, const char *folder)
 
     daemon->store = store_open(folder, &found, &error);
     if (error == -EBUSY) {
-        log_error("another diagportd uses the state folder %s; stop it, or give this one another "
-                  "folder with --state",
+        log_error("another diagportd uses the state folder %s, or diagport-rescue does; stop it, "
+                  "or give this one another folder with --state",
                   folder);
         free(found.why);
         return false;

@@ -242,7 +242,6 @@ static void come_to_rest(struct world *world)
             for (uint32_t p = 0; p < runtime->n_ports; p++) {
                 step_port(world, runtime, &runtime->ports[p]);
                 send_resumes(world);
-                check(world);
             }
         }
         accept_one(world);
