@@ -115,6 +115,11 @@ static size_t make_ports(const struct arguments *arguments, struct port *ports)
 
     for (int i = 0; i < n_passed && n < LEDGER_LISTENERS_MAX; i++)
         n += port_adopt(FIRST_PASSED + i, &ports[n]);
+    if (n < (size_t)n_passed)
+        line_write(LINE_WARNING,
+                   "of %d descriptors that were passed in %zu are listening Unix sockets that can "
+                   "be used",
+                   n_passed, n);
     if (n_paths == 0 && n == 0) {
         paths = &usual;
         n_paths = 1;

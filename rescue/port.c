@@ -176,8 +176,6 @@ bool port_adopt(int fd, struct port *ret_port)
 {
     if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_STREAM) ||
         !has_option(fd, SO_ACCEPTCONN, 1)) {
-        line_write(LINE_WARNING, "descriptor %d that was passed in is no listening Unix socket",
-                   fd);
         close(fd);
         return false;
     }

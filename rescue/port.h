@@ -25,8 +25,8 @@ bool port_make(const char *path, struct port *ret_port) MUST_CHECK;
 /* How many descriptors were passed to this very process, the first of them being 3. */
 int port_n_passed(void);
 
-/* Takes over one that was passed in. False, and it is closed and a line says why, when nobody can
- * be listened to on it. */
+/* Takes over one that was passed in. False, and it is closed, when it is no listening Unix socket.
+ */
 bool port_adopt(int fd, struct port *ret_port) MUST_CHECK;
 
 /* Closes it, and removes the file if it is still the one that was made here. */

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from harness import BUILD, FINDINGS, PASS_SOCKETS, UNDER, Folder, needs_namespaces, rule, until
+from harness import BUILD, FINDINGS, NOBODY, PASS_SOCKETS, UNDER, Folder, needs_namespaces, needs_root, rule, until
 from lines import TIMEOUT, Lines
 from runtimes import QUESTIONS
 
@@ -192,7 +192,7 @@ def test_sockets_that_are_passed_in(fake, folder, rescue):
         listener.listen()
         runtime = fake(path)
         one = rescue(passed=[other, listener], sockets=[])
-        assert one.log.count("descriptor 3 .* no listening Unix socket") == 1
+        assert one.log.count("of 2 descriptors that were passed in 1 are listening Unix sockets") == 1
         assert runtime.commands() == ["resume"]
         one.stop()
     assert os.path.exists(path)
@@ -290,6 +290,24 @@ def test_a_daemon_that_lives_in_the_folder_is_not_written_to(daemon, fake, folde
         assert end["unmarked"] == 1 and "has locked them" in end["records"]
         assert (one.state / "records").read_bytes() == before
         assert sorted(os.listdir(one.state)) == ["records"]
+
+
+@needs_root
+@pytest.mark.parametrize("how", ["whole", "first start", "corrupt"])
+def test_root_rescues_for_the_daemon_of_somebody_else(daemon, fake, rescue, how):
+    """What it leaves in that user's folders can be used by his daemon."""
+    one = daemon(PLAN, user=NOBODY)
+    one.stop()
+    (one.folder / ".runtime.sock.lock").unlink()
+    damage(one.state, how)
+    other = rescue()
+    runtime = fake(other.socket, "picture=suspended")
+    assert runtime.commands() == ["resume"]
+    other.kill()
+    one.start()
+    assert one.receipt(runtime.pid, "running").outcome == ("late" if how == "whole" else "unknown")
+    assert one.alarms() == []
+    is_undisturbed(runtime)
 
 
 IN_MOUNT = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
