@@ -301,7 +301,7 @@ def test_root_rescues_for_the_daemon_of_somebody_else(daemon, fake, rescue, how)
     (one.folder / ".runtime.sock.lock").unlink()
     damage(one.state, how)
     other = rescue()
-    runtime = fake(other.socket, "picture=suspended")
+    runtime = fake(other.socket, "picture=bare")
     assert runtime.commands() == ["resume"]
     other.kill()
     one.start()
