@@ -154,6 +154,29 @@ START_TEST(who_is_resumed_has_a_record)
 }
 END_TEST
 
+static void mark_three(void)
+{
+    records_open(folder, at(1));
+    for (uint8_t i = 0; i < 6; i++) {
+        marked.cookie.bytes[0] = 1 + i % 3;
+        records_mark(&marked, at(1));
+    }
+    HOLDS(records_n_unmarked() == 0);
+}
+
+START_TEST(each_has_a_record_of_its_own)
+{
+    set_up();
+    (void)daemon_was_here();
+    marked = own_record(0);
+    in_a_rescue(mark_three);
+    for (uint8_t i = 0; i < 3; i++)
+        ck_assert_int_eq(slot_at(i).cookie.bytes[0], 1 + i);
+    ck_assert_int_eq(slot_at(3).phase, RECORD_NONE);
+    unit_folder_remove();
+}
+END_TEST
+
 START_TEST(a_plan_that_was_begun_is_over)
 {
     struct record begun = own_record(1);
@@ -437,7 +460,7 @@ START_TEST(a_folder_that_will_not_do)
 }
 END_TEST
 
-UNIT_TESTS(who_is_resumed_has_a_record, a_plan_that_was_begun_is_over,
+UNIT_TESTS(who_is_resumed_has_a_record, each_has_a_record_of_its_own, a_plan_that_was_begun_is_over,
            who_cannot_be_marked_is_not_taken_for_new, a_full_file, a_file_that_is_not_whole,
            a_file_that_is_missing, who_resumed_nobody_leaves_nothing,
            records_of_another_boot_are_begun_anew, a_living_daemon_is_not_written_to,
