@@ -144,8 +144,8 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
 
 static bool refuse_folder(const char *folder)
 {
-    log_error("another diagportd uses the state folder %s; stop it, or give this one another "
-              "folder with --state",
+    log_error("another diagportd uses the state folder %s, or diagport-rescue does; stop it, or "
+              "give this one another folder with --state",
               folder);
     return false;
 }

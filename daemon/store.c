@@ -240,7 +240,9 @@ static bool use_file(struct store *store, const char *folder, struct store_found
     case RECORD_WHOLE:
         if (found->distrusted_until > 0)
             explain(found, BROKER_DISTRUSTS_RECORDS,
-                    "the file of records in %s was made after an earlier one was damaged or lost",
+                    "the file of records in %s was made after an earlier one was damaged or lost, "
+                    "or "
+                    "diagport-rescue could not write to it",
                     folder);
         return true;
     case RECORD_OTHER_BOOT:

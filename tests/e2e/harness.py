@@ -31,6 +31,7 @@ UNDER = os.environ.get("DIAGPORT_UNDER", "").split()
 PROGRAMS = [
     "diagportd",
     "diagportctl",
+    "diagport-rescue",
     "tests/fake/fake-runtime",
     "tests/fake/fake-fleet",
     "tests/fake/fake-abuse",
