@@ -31,12 +31,12 @@ enum {
 #define STOP_TIME  span_from_s(2)
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
-#define TELL_AGAIN span_from_ms(100)
-#define LOOK_AGAIN span_from_s(5) /* at the files of our sockets */
+#define LOOK_AGAIN span_from_s(5)    /* at the files of our sockets */
 
 struct daemon {
     struct config_options config;
     struct loop *loop;
+    struct service *service;
     struct store *store;
     struct broker *broker;
     struct apply *apply;
@@ -46,8 +46,6 @@ struct daemon {
     struct control_reloads reloads;
     struct descriptors descriptors;
     struct loop_signal *on_term, *on_int, *on_hup;
-    const char *untold; /* the status of a readiness that could not be told; NULL: none */
-    struct moment tell_again;
     struct moment look_again;
     bool wants_reload;
     bool wants_stop;
@@ -56,15 +54,6 @@ struct daemon {
 };
 
 static void reload(void *context, struct control_verdict *ret_verdict);
-
-/* A service manager that never hears of it takes us for one that hangs, and ends us. */
-static void tell_ready(struct daemon *daemon, const char *status)
-{
-    bool is_told = service_tell_ready(status);
-
-    daemon->untold = is_told ? NULL : status;
-    daemon->tell_again = is_told ? MOMENT_NEVER : moment_after(clock_now(), TELL_AGAIN);
-}
 
 /* Somebody may remove them, or put others in their place: then nobody comes any more. */
 static void look_at_sockets(struct daemon *daemon)
@@ -362,11 +351,11 @@ struct daemon *daemon_new(const struct daemon_options *options)
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
-    daemon->tell_again = MOMENT_NEVER;
     daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->descriptors = descriptors_share();
-    daemon->loop = loop_new();
+    daemon->service = service_new();
+    daemon->loop = daemon->service ? loop_new() : NULL;
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
         return daemon_free(daemon);
@@ -376,7 +365,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     ports_keep_folders(daemon->ports);
     control_keep_folder(daemon->control);
     unblock_signals();
-    tell_ready(daemon, "running");
+    service_tell_ready(daemon->service, clock_now());
     return daemon;
 }
 
@@ -447,7 +436,7 @@ static void reload(void *context, struct control_verdict *ret_verdict)
     const struct policy *policy;
 
     *ret_verdict = (struct control_verdict){.is_done = false};
-    service_tell_reloading(clock_now());
+    service_tell_reloading(daemon->service, clock_now());
     ports_repair(daemon->ports);
     control_repair(daemon->control);
     look_at_sockets(daemon);
@@ -463,7 +452,7 @@ static void reload(void *context, struct control_verdict *ret_verdict)
     else
         log_error("not reloaded: the policy before stays in force");
     apply_settle(daemon->apply);
-    tell_ready(daemon, ret_verdict->is_done ? "running" : "running; the last reload failed");
+    service_tell_ready(daemon->service, clock_now());
 }
 
 static void reload_by_signal(struct daemon *daemon)
@@ -503,9 +492,8 @@ static void begin_stop(struct daemon *daemon)
 {
     enum broker_stop stop = how_to_stop(daemon);
 
-    daemon->tell_again = MOMENT_NEVER;
     daemon->look_again = MOMENT_NEVER;
-    service_tell_stopping();
+    service_tell_stopping(daemon->service, STOP_TIME);
     /* Whoever has come is known before we decide about everybody. */
     read_all(daemon);
     daemon->is_stopping = true;
@@ -532,8 +520,8 @@ static struct moment next_deadline(const struct daemon *daemon)
     if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
         return (struct moment){0};
     next = moment_earlier(next, ports_retry(daemon->ports));
-    next = moment_earlier(next, daemon->tell_again);
     next = moment_earlier(next, daemon->look_again);
+    next = moment_earlier(next, service_next(daemon->service));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     return moment_earlier(next, daemon->stop_at);
 }
@@ -561,6 +549,35 @@ static void tell_people(struct daemon *daemon)
         notices_take(daemon->notices, notice);
 }
 
+static size_t count_alarms(const struct broker_counters *counters)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ALARM_COUNT; i++)
+        n += counters->alarms[i];
+    return n;
+}
+
+static void tell_manager(struct daemon *daemon)
+{
+    const struct broker_counters *counters = broker_counters(daemon->broker);
+    const struct policy *policy = broker_policy(daemon->broker);
+    struct moment now = clock_now();
+    size_t n_alarms = count_alarms(counters);
+    char status[200], alarms[64] = "";
+
+    service_run(daemon->service, now);
+    if (!service_wants_status(daemon->service, now))
+        return;
+    if (n_alarms > 0)
+        snprintf(alarms, sizeof alarms, "; %zu ALARM%s: diagportctl status", n_alarms,
+                 n_alarms == 1 ? "" : "S");
+    snprintf(status, sizeof status, "%zu runtimes wait, %zu run; policy %.12s, %zu rules%s",
+             counters->n_pending, broker_count(daemon->broker, RUNTIME_RUNNING), policy->hash,
+             policy->n_rules, alarms);
+    service_tell_status(daemon->service, status, now);
+}
+
 void daemon_run(struct daemon *daemon)
 {
     while (!has_stopped(daemon)) {
@@ -570,8 +587,6 @@ void daemon_run(struct daemon *daemon)
         act_on_deadlines(daemon);
         apply_look(daemon->apply);
         ports_try_again(daemon->ports, clock_now());
-        if (moment_is_due(daemon->tell_again, clock_now()))
-            tell_ready(daemon, daemon->untold);
         if (moment_is_due(daemon->look_again, clock_now()))
             look_at_sockets(daemon);
         if (daemon->wants_reload && !daemon->is_stopping)
@@ -580,6 +595,7 @@ void daemon_run(struct daemon *daemon)
             begin_stop(daemon);
         control_run(daemon->control, clock_now());
         tell_people(daemon);
+        tell_manager(daemon);
     }
     while (broker_notices(daemon->broker) > 0)
         tell_people(daemon);
@@ -600,6 +616,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     loop_signal_free(daemon->on_int);
     loop_signal_free(daemon->on_hup);
     loop_free(daemon->loop);
+    service_free(daemon->service);
     free(daemon);
     return NULL;
 }

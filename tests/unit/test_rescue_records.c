@@ -38,8 +38,9 @@ static enum broker_trust daemon_finds(uint64_t *ret_until)
     struct store *store;
     int error;
 
-    store = store_open(folder, &found, &error);
+    store = store_claim(folder, &error);
     ck_assert_int_eq(error, 0);
+    ck_assert_int_eq(store_open(store, &found), 0);
     *ret_until = found.distrusted_until;
     free(found.why);
     store_close(store);
@@ -410,11 +411,10 @@ END_TEST
 
 static void keep_a_daemon_out(void)
 {
-    struct store_found found;
     int error;
 
     records_open(folder, at(1));
-    HOLDS(!store_open(folder, &found, &error));
+    HOLDS(!store_claim(folder, &error));
     HOLDS(error == -EBUSY);
 }
 
