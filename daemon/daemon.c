@@ -3,11 +3,13 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "daemon/apply.h"
 #include "daemon/clock.h"
@@ -19,12 +21,14 @@
 #include "daemon/ports.h"
 #include "daemon/service.h"
 #include "daemon/store.h"
+#include "daemon/workers.h"
+#include "host/rights.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
 #include "lib/policy.h"
 
 enum {
-    /* For our own files and sockets, and what is read of /proc and of the policy. */
+    /* For our own files and sockets, the probe's among them, and for reading the policy. */
     DESCRIPTORS_OWN = 64,
     DESCRIPTORS_MIN = 16,
     CONTROL_CONNECTIONS_MIN = 4,
@@ -41,6 +45,7 @@ struct daemon {
     struct config_options config;
     struct loop *loop;
     struct store *store;
+    struct workers *workers;
     struct broker *broker;
     struct apply *apply;
     struct ports *ports;
@@ -56,6 +61,7 @@ struct daemon {
     struct moment tell_again;
     bool wants_reload;
     bool wants_stop;
+    bool is_lost; /* it stops since the probe is gone */
     bool is_stopping;
     struct moment stop_at; /* MOMENT_NEVER while it runs */
 };
@@ -87,6 +93,16 @@ static void be_asked_to_reload(void *context)
 
     daemon->wants_reload = true;
     loop_wake(daemon->loop);
+}
+
+/* Nobody could be looked at any more: the next daemon has a new one. */
+static void be_lost(void *context)
+{
+    struct daemon *daemon = context;
+
+    log_error("diagport-probe has ended, and the daemon with it");
+    daemon->is_lost = true;
+    be_asked_to_stop(daemon);
 }
 
 static void be_paused(void *context, bool is_paused)
@@ -249,6 +265,7 @@ static bool start_control(struct daemon *daemon)
         .loop = daemon->loop,
         .broker = daemon->broker,
         .ports = daemon->ports,
+        .looks = apply_looks(daemon->apply),
         .notices = daemon->notices,
         .reloads = &daemon->reloads,
         .trust = daemon->trust,
@@ -267,12 +284,29 @@ static bool start_control(struct daemon *daemon)
     return daemon->control;
 }
 
+static bool start_workers(struct daemon *daemon, int channel)
+{
+    const struct workers_options options = {
+        .loop = daemon->loop,
+        .channel = channel,
+        .lost = be_lost,
+        .context = daemon,
+    };
+
+    daemon->workers = workers_new(&options);
+    if (!daemon->workers)
+        log_error("memory or descriptors ran out: %s", strerror(errno));
+    return daemon->workers;
+}
+
 static bool make_rooms(struct daemon *daemon)
 {
     struct apply_options options = {
         .broker = daemon->broker,
         .loop = daemon->loop,
+        .workers = daemon->workers,
         .store = daemon->store,
+        .may_kill = config_host()->may_kill,
         .pause = be_paused,
         .context = daemon,
     };
@@ -322,6 +356,33 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy)
     return error == 0;
 }
 
+/* What is read again at a reload has to be readable without a right, too. */
+static void warn_of_policy(const struct daemon *daemon)
+{
+    const char *file = daemon->config.file;
+
+    if (file && faccessat(AT_FDCWD, file, R_OK, AT_EACCESS) != 0)
+        log_warning("the daemon's user cannot read the policy %s any more (%s), so reloads will be "
+                    "refused; let that user read it",
+                    file, strerror(errno));
+}
+
+/* All that needed a right is done, and what is left that does is the probe's. */
+static bool give_up_rights(const struct daemon *daemon, const struct rights_user *user)
+{
+    int error = rights_give_up(user, 0);
+
+    if (error != 0) {
+        log_error("the daemon cannot give up its rights: %s", strerror(-error));
+        return false;
+    }
+    if (!user && geteuid() == 0 && !daemon->config.is_user)
+        log_warning("the daemon stays root, without any capability, since it cannot become the "
+                    "user diagport: make that user, and restart");
+    warn_of_policy(daemon);
+    return true;
+}
+
 /* What was blocked since main() is let through now that somebody listens to it. */
 static void unblock_signals(void)
 {
@@ -340,7 +401,8 @@ static bool start(struct daemon *daemon, const struct daemon_options *options)
     if (!policy)
         return false;
     is_started = open_store(daemon, options->state) && start_broker(daemon, policy) &&
-                 start_rooms(daemon) && start_sockets(daemon, policy);
+                 start_rooms(daemon) && start_sockets(daemon, policy) &&
+                 give_up_rights(daemon, options->user);
     if (is_started && policy_is_bad) {
         log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
                   "and the daemon reloaded");
@@ -357,6 +419,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
     if (!daemon) {
         log_error("memory ran out");
+        close(options->probe);
         return NULL;
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
@@ -366,9 +429,10 @@ struct daemon *daemon_new(const struct daemon_options *options)
     daemon->loop = loop_new();
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
+        close(options->probe);
         return daemon_free(daemon);
     }
-    if (!start(daemon, options))
+    if (!start_workers(daemon, options->probe) || !start(daemon, options))
         return daemon_free(daemon);
     unblock_signals();
     tell_ready(daemon, "running");
@@ -518,8 +582,10 @@ static struct moment next_deadline(const struct daemon *daemon)
 {
     struct moment next = broker_next_deadline(daemon->broker);
 
-    if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
+    if (broker_notices(daemon->broker) > 0)
         return (struct moment){0};
+    next = moment_earlier(next, apply_next(daemon->apply));
+    next = moment_earlier(next, workers_next(daemon->workers));
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, daemon->tell_again);
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
@@ -549,14 +615,15 @@ static void tell_people(struct daemon *daemon)
         notices_take(daemon->notices, notice);
 }
 
-void daemon_run(struct daemon *daemon)
+bool daemon_run(struct daemon *daemon)
 {
     while (!has_stopped(daemon)) {
         /* Whoever comes does not wait behind all those who are there. */
         if (loop_wait(daemon->loop, next_deadline(daemon)))
             ports_accept(daemon->ports);
         act_on_deadlines(daemon);
-        apply_look(daemon->apply);
+        apply_run(daemon->apply);
+        workers_run(daemon->workers, clock_now());
         ports_try_again(daemon->ports, clock_now());
         if (moment_is_due(daemon->tell_again, clock_now()))
             tell_ready(daemon, daemon->untold);
@@ -569,6 +636,7 @@ void daemon_run(struct daemon *daemon)
     }
     while (broker_notices(daemon->broker) > 0)
         tell_people(daemon);
+    return !daemon->is_lost;
 }
 
 /* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */
@@ -580,6 +648,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     control_free(daemon->control);
     broker_free(daemon->broker);
     apply_free(daemon->apply);
+    workers_free(daemon->workers);
     notices_free(daemon->notices);
     store_close(daemon->store);
     loop_signal_free(daemon->on_term);

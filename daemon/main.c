@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include <getopt.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,11 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "host/rights.h"
 #include "lib/bytes.h"
 #include "lib/policy.h"
 #include "lib/policy_read.h"
+#include "probe/probe.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -164,28 +167,48 @@ static char *make_user_state(void)
     return state;
 }
 
-static int run(const struct arguments *arguments)
+static int run_daemon(const struct arguments *arguments, struct daemon_options *options)
 {
     char *user_state = arguments->is_user && !arguments->state ? make_user_state() : NULL;
-    struct daemon_options options = {
-        .config = arguments->config,
-        .state = arguments->state ? arguments->state : user_state,
-        .is_user = arguments->is_user,
-    };
-    struct daemon *daemon;
+    struct daemon *daemon = NULL;
+    bool is_fine = false;
 
-    if (!options.state && !arguments->is_user)
-        options.state = "/run/diagportd";
-    if (!options.state)
-        return EXIT_FAILURE;
-    daemon = daemon_new(&options);
+    options->config = arguments->config;
+    options->is_user = arguments->is_user;
+    options->state = arguments->state ? arguments->state : user_state;
+    if (!options->state && !arguments->is_user)
+        options->state = "/run/diagportd";
+    if (options->state)
+        daemon = daemon_new(options);
     if (daemon)
-        daemon_run(daemon);
-    free(user_state);
-    if (!daemon)
-        return EXIT_FAILURE;
+        is_fine = daemon_run(daemon);
     daemon_free(daemon);
-    return EXIT_SUCCESS;
+    free(user_state);
+    return is_fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Root becomes a user of the daemon's own, where there is one and it may. */
+static bool find_user(const struct arguments *arguments, struct rights_user *ret_user)
+{
+    const uint64_t needed = RIGHTS_BIT(CAP_SETUID) | RIGHTS_BIT(CAP_SETGID) | RIGHTS_BIT(CAP_CHOWN);
+
+    return geteuid() == 0 && !arguments->is_user && (rights_held() & needed) == needed &&
+           rights_find_user("diagport", ret_user);
+}
+
+/* The probe comes first: it is to have nothing of the daemon's. */
+static int run(const struct arguments *arguments, int argc, char **argv)
+{
+    struct rights_user user;
+    struct daemon_options options = {.user = find_user(arguments, &user) ? &user : NULL};
+
+    options.probe = probe_start(options.user, argc, argv);
+    if (options.probe < 0) {
+        log_error("diagport-probe cannot be started: %s", strerror(-options.probe));
+        return EXIT_FAILURE;
+    }
+    rights_set_own(options.user);
+    return run_daemon(arguments, &options);
 }
 
 /* Nothing that a signal asks for may be lost, or end us, before somebody can listen to it. */
@@ -212,5 +235,5 @@ int main(int argc, char **argv)
         return check(&arguments);
     block_signals();
     log_open();
-    return run(&arguments);
+    return run(&arguments, argc, argv);
 }

@@ -76,6 +76,8 @@ const char *alarm_name(enum alarm alarm)
         return "memory";
     case ALARM_POLICY:
         return "policy";
+    case ALARM_PROBE:
+        return "probe";
     }
     return "memory";
 }

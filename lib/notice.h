@@ -41,9 +41,10 @@ enum alarm {
     ALARM_RECORDS,     /* no record can be kept, so nothing is applied */
     ALARM_MEMORY,      /* memory has run out somewhere */
     ALARM_POLICY,      /* the policy on disk could not be loaded */
+    ALARM_PROBE,       /* looks at processes hang, so no more of them are begun */
 };
 
-enum { ALARM_COUNT = ALARM_POLICY + 1 };
+enum { ALARM_COUNT = ALARM_PROBE + 1 };
 
 struct notice {
     STAILQ_ENTRY(notice) link;
