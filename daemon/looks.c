@@ -85,7 +85,13 @@ struct looks *looks_new(const struct looks_options *options)
         bytes_init(&looks->places[i].input, SEAM_ANSWER_MAX + READ_SIZE);
     }
     looks->questions = questions_new();
-    return looks->questions ? looks : looks_free(looks);
+    if (!looks->questions)
+        return looks_free(looks);
+    /* One is there before anybody needs it; where that fails it is tried again when one is needed.
+     */
+    looks->places[0].worker =
+        worker_new(options->workers, WORKER_LOOKS, -1, on_answer, &looks->places[0]);
+    return looks;
 }
 
 static void end_penalty(struct looks *looks, struct penalty *penalty)
@@ -229,7 +235,7 @@ static bool ask(struct place *place)
  * tries once, in the same time. */
 static void replace(struct place *place)
 {
-    place->worker = worker_abandon(place->worker);
+    place->worker = worker_lose(place->worker);
     if (!place->look)
         return;
     bytes_deinit(&place->input);
@@ -246,7 +252,7 @@ static void replace(struct place *place)
     if (++place->n_tries < TRIES_MAX && ask(place))
         return;
     if (place->worker)
-        place->worker = worker_abandon(place->worker);
+        place->worker = worker_lose(place->worker);
     finish(place);
 }
 

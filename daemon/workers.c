@@ -27,6 +27,7 @@ struct worker {
     struct loop_watch *watch;
     bool has_ended; /* as the parent says; what its socket says may come later */
     bool is_told;   /* given up: the parent knows */
+    bool was_lost;  /* it was not we who ended it */
 };
 
 TAILQ_HEAD(worker_list, worker);
@@ -78,6 +79,8 @@ static void take_report(struct workers *workers, const struct channel_report *re
     struct worker *worker = find(&workers->abandoned, report->serial);
 
     if (worker) {
+        if (worker->was_lost)
+            log_end(report->status);
         forget_abandoned(workers, worker);
         return;
     }
@@ -230,6 +233,12 @@ struct worker *worker_abandon(struct worker *worker)
     workers->n_abandoned++;
     tell(worker);
     return NULL;
+}
+
+struct worker *worker_lose(struct worker *worker)
+{
+    worker->was_lost = true;
+    return worker_abandon(worker);
 }
 
 size_t workers_abandoned(const struct workers *workers)

@@ -56,6 +56,9 @@ struct worker *worker_free(struct worker *worker);
 /* Kills it and waits for nothing. Returns NULL. */
 struct worker *worker_abandon(struct worker *worker);
 
+/* Likewise one that has hung up, or talks nonsense: people are told how it ended. Returns NULL. */
+struct worker *worker_lose(struct worker *worker);
+
 /* How many were abandoned and are still there. */
 size_t workers_abandoned(const struct workers *workers);
 

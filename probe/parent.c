@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "host/rights.h"
@@ -82,7 +83,7 @@ _Noreturn static void be_worker(const struct parent *parent, pid_t parent_pid,
     if (sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
         rights_give_up(NULL, kills ? probe_rights_to_kill() : probe_rights_to_look()) != 0 ||
         prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent_pid)
-        _exit(EXIT_FAILURE);
+        _exit(EX_OSERR);
     if (kills)
         worker_kill(descriptors[0], descriptors[1]);
     worker_look(descriptors[0]);

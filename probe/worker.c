@@ -10,11 +10,15 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "lib/bytes.h"
 #include "lib/seam.h"
 #include "probe/look.h"
+
+/* A worker that cannot go on ends with EX_OSERR, for the daemon to replace it: whatever else it
+ * ends with is a fault of ours. */
 
 /* Ends with the daemon. */
 static size_t read_some(int socket, uint8_t *data, size_t length)
@@ -25,7 +29,7 @@ static size_t read_some(int socket, uint8_t *data, size_t length)
         n = recv(socket, data, length, 0);
     while (n < 0 && errno == EINTR);
     if (n <= 0)
-        _exit(n == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        _exit(n == 0 ? EXIT_SUCCESS : EX_OSERR);
     return (size_t)n;
 }
 
@@ -37,7 +41,7 @@ static void write_all(int socket, const uint8_t *data, size_t length)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            _exit(errno == EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
+            _exit(errno == EPIPE ? EXIT_SUCCESS : EX_OSERR);
         data += n;
         length -= (size_t)n;
     }
@@ -47,7 +51,7 @@ static void write_all(int socket, const uint8_t *data, size_t length)
 static void write_out(int socket, struct bytes *frame)
 {
     if (bytes_finish(frame) != 0)
-        _exit(EXIT_FAILURE);
+        _exit(EX_OSERR);
     write_all(socket, frame->data, frame->length);
     bytes_deinit(frame);
 }
@@ -81,7 +85,7 @@ static void answer(int socket, const struct action_question *question)
     struct bytes frame;
 
     if (!facts)
-        _exit(EXIT_FAILURE);
+        _exit(EX_OSERR);
     bytes_init(&frame, SEAM_ANSWER_MAX);
     seam_put_end(&frame, facts->is_alive);
     write_out(socket, &frame);
@@ -97,7 +101,7 @@ static size_t read_frame(int socket, uint8_t frame[static SEAM_QUESTION_MAX])
     while ((error = seam_frame(frame, length, SEAM_QUESTION_MAX, &size)) == SEAM_E_MORE)
         length += read_some(socket, frame + length, seam_frame_lacks(frame, length));
     if (error != 0)
-        _exit(EXIT_FAILURE);
+        _exit(EX_OSERR);
     return size;
 }
 
@@ -110,7 +114,7 @@ void worker_look(int socket)
         struct action_question question;
 
         if (seam_read_question(frame, size, &question) != 0)
-            _exit(EXIT_FAILURE);
+            _exit(EX_OSERR);
         answer(socket, &question);
         free(question.files);
     }

@@ -29,6 +29,7 @@ ERRORS = {
     "faccessat": "EACCES EIO",
     "fdopendir": "ENOMEM",
     "flock": "EWOULDBLOCK ENOLCK",
+    "fork": "EAGAIN ENOMEM",
     "fopen": "EMFILE EACCES",
     "fstat": "EIO ENOMEM",
     "fstatat": "EACCES EIO",
@@ -72,7 +73,8 @@ ERRORS = {
 TIMES = 20
 
 #: What is said at a start that goes well so far.
-PLEASANTRIES = re.compile(r": listening on |: control socket |: warning: |descriptors last for|in the usual place")
+PLEASANTRIES = re.compile(
+    r": listening on |: control socket |: warning: |descriptors last for|in the usual place|the daemon stays root")
 
 #: More than this scenario needs many times over; a loop that does not end makes that many within a second.
 CALLS_MAX = 50000
@@ -83,7 +85,7 @@ def cases(counts):
     return [
         (name, nth, error)
         for name in sorted(counts)
-        for error in ERRORS.get(name, "").split()
+        for error in ERRORS.get(name.removeprefix("probe."), "").split()
         for nth in range(counts[name])
     ]
 
