@@ -67,7 +67,6 @@ static bool make_rooms(struct apply *apply)
 {
     const struct apply_options *options = &apply->options;
     const struct looks_options looks = {
-        .loop = options->loop,
         .workers = options->workers,
         .be_stuck = be_stuck,
         .context = apply,

@@ -9,7 +9,6 @@
 
 #include "daemon/clock.h"
 #include "daemon/handle.h"
-#include "daemon/loop.h"
 #include "daemon/workers.h"
 #include "lib/bytes.h"
 #include "lib/facts.h"

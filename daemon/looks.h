@@ -20,7 +20,6 @@
 struct facts;
 struct look;
 struct looks;
-struct loop;
 struct workers;
 
 /* The user of questions that are about no runtime: no user has this number. */
@@ -42,7 +41,6 @@ struct look {
 };
 
 struct looks_options {
-    struct loop *loop;
     struct workers *workers;
     /* Too many workers are stuck, so all is unknown; or not any more. */
     void (*be_stuck)(void *context, bool is_stuck);

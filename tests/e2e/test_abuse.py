@@ -140,7 +140,9 @@ def test_one_process_with_a_thousand_cookies(daemon, fleet, abuse, folder):
     assert end["resumes"] >= 16
     mine = one.get(f"/v1/runtimes?pid={liar.pid}")["runtimes"]
     assert len(mine) == 4
-    assert sum(entry["outcome"] == "unknown" for entry in mine) >= 3
+    # Of the rest nobody was sent anything else: one that comes when the one before has no connection is taken for another
+    # program in its place, which ended before its plan began.
+    assert sum(entry["outcome"] in ("unknown", "failed") for entry in mine) >= 3
     one.wait("gone ", times=54)
     one.has_descriptors(before)
 
