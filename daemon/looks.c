@@ -248,7 +248,7 @@ static void replace(struct place *place)
         look->owner->end(look);
         return;
     }
-    if (++place->n_tries < TRIES_MAX && ask(place))
+    if (place->n_tries++ < TRIES_MAX && ask(place))
         return;
     if (place->worker)
         place->worker = worker_lose(place->worker);
