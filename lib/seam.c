@@ -328,27 +328,32 @@ static bool take_node(struct facts_node *node, struct bytes_reader *reader)
            bytes_get_u32(reader, &node->group);
 }
 
+static bool take_nodes(struct facts_file *file, struct bytes_reader *reader)
+{
+    size_t n_nodes = reader->left / NODE_SIZE;
+
+    file->nodes = calloc(n_nodes + 1, sizeof *file->nodes);
+    if (!file->nodes)
+        return false;
+    while (file->n_nodes < n_nodes && take_node(&file->nodes[file->n_nodes], reader))
+        file->n_nodes++;
+    return true;
+}
+
 static bool take_file(struct seam_answer *answer, struct bytes_reader *reader)
 {
-    struct facts_file *file = &answer->facts->files[answer->n_files];
+    struct facts_file *file;
     uint64_t device, inode;
-    size_t n_nodes;
     int error;
 
     if (answer->n_files == answer->n_sent || !get_error(reader, &error) ||
         !bytes_get_u64(reader, &device) || !bytes_get_u64(reader, &inode) ||
         reader->left % NODE_SIZE != 0 || reader->left / NODE_SIZE > FACTS_NODES_MAX)
         return false;
-    answer->n_files++;
-    n_nodes = reader->left / NODE_SIZE;
-    file->nodes = calloc(n_nodes + 1, sizeof *file->nodes);
-    if (!file->nodes) {
+    file = &answer->facts->files[answer->n_files++];
+    if (!take_nodes(file, reader)) {
         file->error = ENOMEM;
         return true;
-    }
-    for (file->n_nodes = 0; file->n_nodes < n_nodes; file->n_nodes++) {
-        if (!take_node(&file->nodes[file->n_nodes], reader))
-            return false;
     }
     file->error = error;
     file->device = device;
@@ -358,9 +363,12 @@ static bool take_file(struct seam_answer *answer, struct bytes_reader *reader)
 
 static bool take_end(struct seam_answer *answer, struct bytes_reader *reader)
 {
-    if (answer->missing != 0 || answer->n_files != answer->n_sent ||
-        !get_bool(reader, &answer->facts->is_alive) || reader->left != 0)
+    bool is_alive;
+
+    if (answer->missing != 0 || answer->n_files != answer->n_sent || !get_bool(reader, &is_alive) ||
+        reader->left != 0)
         return false;
+    answer->facts->is_alive = is_alive;
     answer->is_whole = true;
     return true;
 }
