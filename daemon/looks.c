@@ -338,9 +338,10 @@ static void give_up(struct place *place)
 {
     struct looks *looks = place->looks;
     uint32_t uid = place->look->entry.uid;
+    bool hangs = place->has_begun && !worker_is_starved(place->worker);
 
     place->worker = worker_abandon(place->worker);
-    if (place->has_begun)
+    if (hangs)
         penalize(looks, uid);
     judge_stuck(looks);
     finish(place);
@@ -359,6 +360,11 @@ static void judge_place(struct place *place)
     if (!place->was_late && moment_is_due(moment_after(due, STALL_TIME), now)) {
         place->was_late = true;
         give_time(place);
+        return;
+    }
+    /* On a machine that is too busy it waits for a processor, not for the process. */
+    if (!moment_is_due(place->end, now) && worker_is_starved(place->worker)) {
+        place->sign_end = moment_after(now, SIGN_TIME);
         return;
     }
     give_up(place);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "daemon/clock.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "lib/procfs.h"
 #include "lib/tree.h"
 #include "probe/channel.h"
 
@@ -23,6 +25,7 @@ struct worker {
     TAILQ_ENTRY(worker) link;
     struct workers *workers;
     uint64_t serial;
+    pid_t pid; /* 0 while it is not known to be there */
     int socket;
     struct loop_watch *watch;
     bool has_ended; /* as the parent says; what its socket says may come later */
@@ -76,17 +79,22 @@ static void log_end(int status)
 
 static void take_report(struct workers *workers, const struct channel_report *report)
 {
-    struct worker *worker = find(&workers->abandoned, report->serial);
+    struct worker *worker = find(&workers->used, report->serial);
 
+    if (report->status == CHANNEL_FORKED) {
+        if (worker)
+            worker->pid = report->pid;
+        return;
+    }
+    if (worker)
+        worker->has_ended = true;
+    worker = find(&workers->abandoned, report->serial);
     if (worker) {
         if (worker->was_lost)
             log_end(report->status);
         forget_abandoned(workers, worker);
         return;
     }
-    worker = find(&workers->used, report->serial);
-    if (worker)
-        worker->has_ended = true;
     log_end(report->status);
 }
 
@@ -189,6 +197,24 @@ struct worker *worker_new(struct workers *workers, enum worker_kind kind, int pi
 int worker_socket(const struct worker *worker)
 {
     return worker->socket;
+}
+
+bool worker_is_starved(const struct worker *worker)
+{
+    char name[64], text[1024];
+    struct procfs_stat stat;
+    ssize_t length;
+    int fd;
+
+    if (worker->pid == 0)
+        return false;
+    snprintf(name, sizeof name, "/proc/%d/stat", worker->pid);
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    length = read(fd, text, sizeof text);
+    close(fd);
+    return length > 0 && procfs_read_stat(text, (size_t)length, &stat) && stat.state == 'R';
 }
 
 static void hang_up(struct worker *worker)

@@ -21,6 +21,7 @@ enum channel_order_kind {
 enum {
     CHANNEL_DESCRIPTORS = 2,
     CHANNEL_NOT_FORKED = -1,
+    CHANNEL_FORKED = -2,
 };
 
 struct channel_order {
@@ -29,11 +30,11 @@ struct channel_order {
     uint64_t serial; /* of the worker; the daemon never gives one twice */
 };
 
-/* A worker has ended, or could not be forked. */
+/* A worker was forked, or has ended, or could not be forked. */
 struct channel_report {
     uint64_t serial;
-    int32_t status; /* as waitpid says, or CHANNEL_NOT_FORKED */
-    uint32_t unused;
+    int32_t status; /* as waitpid says, CHANNEL_FORKED or CHANNEL_NOT_FORKED */
+    int32_t pid;    /* CHANNEL_FORKED: its own */
 };
 
 /* Sends one without waiting: 0 or a negative errno. The descriptors stay the caller's; those that

@@ -43,9 +43,9 @@ _Noreturn static void end(const struct parent *parent)
     _exit(EXIT_SUCCESS);
 }
 
-static void report(const struct parent *parent, uint64_t serial, int status)
+static void report(const struct parent *parent, uint64_t serial, int status, pid_t pid)
 {
-    struct channel_report report = {.serial = serial, .status = status};
+    struct channel_report report = {.serial = serial, .status = status, .pid = pid};
 
     /* A daemon that does not hear of it would count wrongly for ever. */
     if (channel_report(parent->channel, &report) != 0)
@@ -99,8 +99,7 @@ static void fork_worker(struct parent *parent, const struct channel_order *order
         be_worker(parent, self, order, descriptors);
     if (pid > 0)
         *place = (struct child){.pid = pid, .serial = order->serial};
-    else
-        report(parent, order->serial, CHANNEL_NOT_FORKED);
+    report(parent, order->serial, pid > 0 ? CHANNEL_FORKED : CHANNEL_NOT_FORKED, pid);
 }
 
 static void obey(struct parent *parent, const struct channel_order *order,
@@ -156,7 +155,7 @@ static void reap(struct parent *parent)
             if (child->pid != pid)
                 continue;
             child->pid = 0;
-            report(parent, child->serial, status);
+            report(parent, child->serial, status, pid);
         }
     }
 }

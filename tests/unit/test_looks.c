@@ -87,6 +87,14 @@ int worker_socket(const struct worker *worker)
     return worker->socket;
 }
 
+static bool is_starved;
+
+bool worker_is_starved(const struct worker *worker)
+{
+    (void)worker;
+    return is_starved;
+}
+
 static void worker_end(struct worker *worker)
 {
     if (worker->end >= 0)
@@ -407,6 +415,32 @@ START_TEST(signs_give_time_but_not_without_end)
 }
 END_TEST
 
+START_TEST(who_gets_no_processor_does_not_hang)
+{
+    struct looks *looks = start();
+    struct asked *asked = ask(looks, 1);
+
+    is_starved = true;
+    looks_run(looks);
+    say_parts(&made[0], PART_STAT);
+    for (int i = 0; i < 3; i++) {
+        pass(250);
+        looks_run(looks);
+        ck_assert(!asked->is_answered);
+    }
+    pass(250);
+    looks_run(looks);
+    ck_assert(asked->is_answered && asked->facts->arguments.error == ETIMEDOUT);
+    asked = ask(looks, 1);
+    looks_run(looks);
+    ck_assert(!asked->is_answered);
+    say_parts(&made[1], ALL);
+    ck_assert(is_whole(asked));
+    is_starved = false;
+    stop(looks);
+}
+END_TEST
+
 START_TEST(who_never_begins_is_nobodys_fault)
 {
     struct looks *looks = start();
@@ -628,8 +662,8 @@ END_TEST
 
 UNIT_TESTS(a_question_is_answered, an_answer_comes_byte_by_byte,
            users_are_looked_at_beside_each_other, who_hangs_is_unknown_from_there_on,
-           signs_give_time_but_not_without_end, who_never_begins_is_nobodys_fault,
-           an_answer_that_is_there_counts_however_late, a_worker_that_ends_is_replaced,
-           nonsense_costs_a_worker_and_no_more, more_than_an_answer_is_nonsense,
-           too_many_that_hang_end_all_looks, without_workers_all_is_unknown,
-           nobody_is_asked_for_who_is_gone);
+           signs_give_time_but_not_without_end, who_gets_no_processor_does_not_hang,
+           who_never_begins_is_nobodys_fault, an_answer_that_is_there_counts_however_late,
+           a_worker_that_ends_is_replaced, nonsense_costs_a_worker_and_no_more,
+           more_than_an_answer_is_nonsense, too_many_that_hang_end_all_looks,
+           without_workers_all_is_unknown, nobody_is_asked_for_who_is_gone);
