@@ -3,10 +3,12 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/apply.h"
 #include "daemon/clock.h"
@@ -19,6 +21,8 @@
 #include "daemon/ports.h"
 #include "daemon/service.h"
 #include "daemon/store.h"
+#include "daemon/workers.h"
+#include "host/rights.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
 #include "lib/policy.h"
@@ -38,6 +42,7 @@ struct daemon {
     struct loop *loop;
     struct service *service;
     struct store *store;
+    struct workers *workers;
     struct broker *broker;
     struct apply *apply;
     struct ports *ports;
@@ -49,6 +54,7 @@ struct daemon {
     struct moment look_again;
     bool wants_reload;
     bool wants_stop;
+    bool is_lost; /* it stops since the probe is gone */
     bool is_stopping;
     struct moment stop_at; /* MOMENT_NEVER while it runs */
 };
@@ -83,6 +89,16 @@ static void be_asked_to_reload(void *context)
 
     daemon->wants_reload = true;
     loop_wake(daemon->loop);
+}
+
+/* Nobody could be looked at any more: the next daemon has a new one. */
+static void be_lost(void *context)
+{
+    struct daemon *daemon = context;
+
+    log_error("diagport-probe has ended, and the daemon with it");
+    daemon->is_lost = true;
+    be_asked_to_stop(daemon);
 }
 
 static void be_paused(void *context, bool is_paused)
@@ -239,6 +255,7 @@ static bool start_control(struct daemon *daemon)
         .loop = daemon->loop,
         .broker = daemon->broker,
         .ports = daemon->ports,
+        .looks = apply_looks(daemon->apply),
         .notices = daemon->notices,
         .reloads = &daemon->reloads,
         .usable_descriptors = daemon->descriptors.n_usable,
@@ -256,12 +273,29 @@ static bool start_control(struct daemon *daemon)
     return daemon->control;
 }
 
+static bool start_workers(struct daemon *daemon, int channel)
+{
+    const struct workers_options options = {
+        .loop = daemon->loop,
+        .channel = channel,
+        .lost = be_lost,
+        .context = daemon,
+    };
+
+    daemon->workers = workers_new(&options);
+    if (!daemon->workers)
+        log_error("memory or descriptors ran out: %s", strerror(errno));
+    return daemon->workers;
+}
+
 static bool make_rooms(struct daemon *daemon)
 {
     struct apply_options options = {
         .broker = daemon->broker,
         .loop = daemon->loop,
+        .workers = daemon->workers,
         .store = daemon->store,
+        .may_kill = config_host()->may_kill,
         .pause = be_paused,
         .context = daemon,
     };
@@ -311,6 +345,33 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy)
     return error == 0;
 }
 
+/* What is read again at a reload has to be readable without a right, too. */
+static void warn_of_policy(const struct daemon *daemon)
+{
+    const char *file = daemon->config.file;
+
+    if (file && faccessat(AT_FDCWD, file, R_OK, AT_EACCESS) != 0)
+        log_warning("the daemon's user cannot read the policy %s any more (%s), so reloads will be "
+                    "refused; let that user read it",
+                    file, strerror(errno));
+}
+
+/* All that needed a right is done, and what is left that does is the probe's. */
+static bool give_up_rights(const struct daemon *daemon, const struct rights_user *user)
+{
+    int error = rights_give_up(user, 0);
+
+    if (error != 0) {
+        log_error("the daemon cannot give up its rights: %s", strerror(-error));
+        return false;
+    }
+    if (!user && geteuid() == 0 && !daemon->config.is_user)
+        log_warning("the daemon stays root, without any capability, since it cannot become the "
+                    "user diagport: make that user, and restart");
+    warn_of_policy(daemon);
+    return true;
+}
+
 /* What was blocked since main() is let through now that somebody listens to it. */
 static void unblock_signals(void)
 {
@@ -330,7 +391,7 @@ static bool start(struct daemon *daemon, const struct daemon_options *options)
         return false;
     is_started = claim_store(daemon, options->state) && start_broker(daemon, policy) &&
                  start_rooms(daemon) && start_sockets(daemon, policy) &&
-                 open_store(daemon, options->state);
+                 open_store(daemon, options->state) && give_up_rights(daemon, options->user);
     if (is_started && policy_is_bad) {
         log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
                   "and the daemon reloaded");
@@ -347,6 +408,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
     if (!daemon) {
         log_error("memory ran out");
+        close(options->probe);
         return NULL;
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
@@ -358,9 +420,10 @@ struct daemon *daemon_new(const struct daemon_options *options)
     daemon->loop = daemon->service ? loop_new() : NULL;
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
+        close(options->probe);
         return daemon_free(daemon);
     }
-    if (!start(daemon, options))
+    if (!start_workers(daemon, options->probe) || !start(daemon, options))
         return daemon_free(daemon);
     ports_keep_folders(daemon->ports);
     control_keep_folder(daemon->control);
@@ -517,8 +580,10 @@ static struct moment next_deadline(const struct daemon *daemon)
 {
     struct moment next = broker_next_deadline(daemon->broker);
 
-    if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
+    if (broker_notices(daemon->broker) > 0)
         return (struct moment){0};
+    next = moment_earlier(next, apply_next(daemon->apply));
+    next = moment_earlier(next, workers_next(daemon->workers));
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, daemon->look_again);
     next = moment_earlier(next, service_next(daemon->service));
@@ -578,14 +643,15 @@ static void tell_manager(struct daemon *daemon)
     service_tell_status(daemon->service, status, now);
 }
 
-void daemon_run(struct daemon *daemon)
+bool daemon_run(struct daemon *daemon)
 {
     while (!has_stopped(daemon)) {
         /* Whoever comes does not wait behind all those who are there. */
         if (loop_wait(daemon->loop, next_deadline(daemon)))
             ports_accept(daemon->ports);
         act_on_deadlines(daemon);
-        apply_look(daemon->apply);
+        apply_run(daemon->apply);
+        workers_run(daemon->workers, clock_now());
         ports_try_again(daemon->ports, clock_now());
         if (moment_is_due(daemon->look_again, clock_now()))
             look_at_sockets(daemon);
@@ -599,6 +665,7 @@ void daemon_run(struct daemon *daemon)
     }
     while (broker_notices(daemon->broker) > 0)
         tell_people(daemon);
+    return !daemon->is_lost;
 }
 
 /* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */
@@ -610,6 +677,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     control_free(daemon->control);
     broker_free(daemon->broker);
     apply_free(daemon->apply);
+    workers_free(daemon->workers);
     notices_free(daemon->notices);
     store_close(daemon->store);
     loop_signal_free(daemon->on_term);

@@ -55,7 +55,8 @@ def reachable(build):
 BUILD = reachable(pathlib.Path(os.environ.get("DIAGPORT_BUILD", "build/gcc")).resolve())
 
 #: What a sanitizer says when it found something.
-FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not|Assertion .* failed")
+FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not|Assertion .* failed|"
+                      r"worker of diagport-probe ended with status (?!71;)|worker of diagport-probe was ended by signal (?!9;)")
 
 #: Somebody without any right, and without a name on most machines.
 NOBODY, NOGROUP = 65534, 65534

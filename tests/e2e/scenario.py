@@ -30,6 +30,7 @@ ERRORS = {
     "faccessat": "EACCES EIO",
     "fdopendir": "ENOMEM",
     "flock": "EWOULDBLOCK ENOLCK",
+    "fork": "EAGAIN ENOMEM",
     "fopen": "EMFILE EACCES",
     "fstat": "EIO ENOMEM",
     "fstatat": "EACCES EIO",
@@ -73,7 +74,8 @@ ERRORS = {
 TIMES = 20
 
 #: What is said at a start that goes well so far.
-PLEASANTRIES = re.compile(r": listening on |: control socket |: warning: |in the usual place")
+PLEASANTRIES = re.compile(
+    r": listening on |: control socket |: warning: |in the usual place|the daemon stays root")
 
 #: More than this scenario needs many times over, and than one look at the daemon does; a loop that does not end makes
 #: that many within a second.
@@ -90,7 +92,7 @@ def cases(counts, part):
     return [
         (name, nth, error, part)
         for name in sorted(counts)
-        for error in ERRORS[name].split()
+        for error in ERRORS.get(name.removeprefix("probe."), "").split()
         for nth in range(counts[name])
     ]
 

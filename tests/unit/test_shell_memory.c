@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/facts.h"
 #include "daemon/handle.h"
 #include "daemon/listener.h"
 #include "daemon/loop.h"
@@ -30,6 +29,7 @@
 #include "lib/facts.h"
 #include "lib/notice.h"
 #include "lib/policy_read.h"
+#include "probe/look.h"
 #include "tests/unit/unit_folder.h"
 #include "tests/unit/unit_memory.h"
 
@@ -170,7 +170,7 @@ static int look(void *context)
         .files = files,
         .n_files = ARRAY_LENGTH(files),
     };
-    struct facts *facts = facts_look(&question, -1);
+    struct facts *facts = look_at(&question, NULL);
     int result = 0;
 
     (void)context;
@@ -197,7 +197,7 @@ START_TEST(a_look_at_the_freezer)
         size_t n_made;
 
         unit_memory_watch(nth);
-        facts_free(facts_look(&question, -1));
+        facts_free(look_at(&question, NULL));
         n_made = unit_memory_release(&n_left);
         if (nth == 0)
             n = n_made;

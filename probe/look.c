@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "daemon/facts.h"
+#include "probe/look.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,17 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/handle.h"
-#include "daemon/path.h"
+#include "host/path.h"
 #include "lib/bytes.h"
-#include "lib/facts.h"
 #include "lib/procfs.h"
 
 enum {
     NAME_SIZE = 64, /* of "/proc/PID/task/TID/comm" and the like */
     CHUNK_SIZE = 32 * 1024,
-    NODES_MAX = 128, /* on the way to a file; no sane one has more */
 };
 
 static void proc_name(char name[static NAME_SIZE], int32_t pid, const char *file)
@@ -190,7 +186,7 @@ static bool add_node(void *context, const struct stat *status)
 {
     struct facts_file *file = context;
 
-    if (file->n_nodes == NODES_MAX)
+    if (file->n_nodes == FACTS_NODES_MAX)
         return false;
     file->nodes[file->n_nodes++] = (struct facts_node){.mode = status->st_mode,
                                                        .owner = status->st_uid,
@@ -212,7 +208,7 @@ static void look_at_file(struct facts_file *file, int root, int cwd)
     };
     int fd;
 
-    file->nodes = calloc(NODES_MAX, sizeof *file->nodes);
+    file->nodes = calloc(FACTS_NODES_MAX, sizeof *file->nodes);
     if (!file->nodes) {
         file->error = ENOMEM;
         return;
@@ -231,7 +227,9 @@ static int open_start(int32_t pid, const char *link)
     return open(name, O_PATH | O_CLOEXEC | O_DIRECTORY);
 }
 
-static void look_at_files(struct facts *facts, const struct action_question *question)
+/* Those that memory ran out for are not told of, and with that the answer never becomes whole. */
+static void look_at_files(struct facts *facts, const struct action_question *question,
+                          const struct look_listener *listener)
 {
     int root = open_start(question->pid, "root"), cwd = -1;
 
@@ -250,6 +248,8 @@ static void look_at_files(struct facts *facts, const struct action_question *que
             file->error = EACCES;
         else
             look_at_file(file, root, cwd);
+        if (listener)
+            listener->file(listener->context, file);
     }
     if (root >= 0)
         close(root);
@@ -257,36 +257,66 @@ static void look_at_files(struct facts *facts, const struct action_question *que
         close(cwd);
 }
 
-static void read_texts(struct facts *facts, const struct action_question *question)
+static void read_fact(struct facts *facts, int32_t pid, uint32_t fact)
 {
-    int32_t pid = question->pid;
-    uint32_t wanted = question->wanted;
-
-    if (wanted & FACTS_STATUS)
+    switch (fact) {
+    case FACTS_STAT:
+        read_proc(&facts->stat, pid, "stat", FACTS_TEXT_MAX);
+        break;
+    case FACTS_STATUS:
         read_proc(&facts->status, pid, "status", FACTS_TEXT_MAX);
-    if (wanted & FACTS_EXE)
-        read_link(&facts->exe, pid, "exe");
-    if (wanted & FACTS_ARGUMENTS)
-        read_proc(&facts->arguments, pid, "cmdline", FACTS_ARGUMENTS_MAX);
-    if (wanted & FACTS_CWD)
-        read_link(&facts->cwd, pid, "cwd");
-    if (wanted & FACTS_CGROUP)
+        break;
+    case FACTS_CGROUP:
         read_proc(&facts->cgroup, pid, "cgroup", FACTS_TEXT_MAX);
-    if (wanted & FACTS_ENVIRON)
-        read_proc(&facts->environ, pid, "environ", FACTS_ENVIRON_MAX);
-    if (wanted & FACTS_PARENT)
-        read_parent(facts);
-    if (wanted & FACTS_THREADS)
-        read_threads(facts, pid);
-    if (wanted & FACTS_FREEZER)
+        break;
+    case FACTS_FREEZER:
         read_freezer(facts, pid);
-    if (wanted & FACTS_FILES)
-        look_at_files(facts, question);
+        break;
+    case FACTS_THREADS:
+        read_threads(facts, pid);
+        break;
+    case FACTS_EXE:
+        read_link(&facts->exe, pid, "exe");
+        break;
+    case FACTS_CWD:
+        read_link(&facts->cwd, pid, "cwd");
+        break;
+    case FACTS_PARENT:
+        read_parent(facts);
+        break;
+    case FACTS_ARGUMENTS:
+        read_proc(&facts->arguments, pid, "cmdline", FACTS_ARGUMENTS_MAX);
+        break;
+    case FACTS_ENVIRON:
+        read_proc(&facts->environ, pid, "environ", FACTS_ENVIRON_MAX);
+        break;
+    default:
+        break;
+    }
 }
 
-/* With a handle: it has not ended, so all that was read is of this process. Without one: the
- * process of that number is still, or again, one with the same start time. */
-static bool is_same(const struct facts *facts, const struct action_question *question, int pidfd)
+/* What the kernel knows by itself comes before what it may have to read from somewhere. */
+static void read_facts(struct facts *facts, const struct action_question *question,
+                       const struct look_listener *listener)
+{
+    static const uint32_t order[] = {
+        FACTS_STAT, FACTS_STATUS, FACTS_CGROUP, FACTS_FREEZER,   FACTS_THREADS,
+        FACTS_EXE,  FACTS_CWD,    FACTS_PARENT, FACTS_ARGUMENTS, FACTS_ENVIRON,
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(order); i++) {
+        if (!((question->wanted | FACTS_STAT) & order[i]))
+            continue;
+        read_fact(facts, question->pid, order[i]);
+        if (listener)
+            listener->fact(listener->context, facts, order[i]);
+    }
+    if (question->wanted & FACTS_FILES)
+        look_at_files(facts, question, listener);
+}
+
+/* The process of that number is still, or again, one with the same start time. */
+static bool is_same(const struct facts *facts, const struct action_question *question)
 {
     struct facts_text again = {0};
     struct procfs_stat before, after;
@@ -296,8 +326,6 @@ static bool is_same(const struct facts *facts, const struct action_question *que
         !procfs_read_stat(facts->stat.data, facts->stat.length, &before) ||
         (question->start_time != 0 && before.start_time != question->start_time))
         return false;
-    if (pidfd >= 0)
-        return handle_is_alive(pidfd);
     read_proc(&again, question->pid, "stat", FACTS_TEXT_MAX);
     is_same = again.error == 0 && procfs_read_stat(again.data, again.length, &after) &&
               after.start_time == before.start_time && !after.has_ended;
@@ -305,29 +333,13 @@ static bool is_same(const struct facts *facts, const struct action_question *que
     return is_same;
 }
 
-static struct span age_of(const struct facts *facts)
-{
-    long ticks_per_second = sysconf(_SC_CLK_TCK);
-    struct procfs_stat stat;
-
-    if (facts->stat.error != 0 || ticks_per_second <= 0 ||
-        !procfs_read_stat(facts->stat.data, facts->stat.length, &stat) ||
-        stat.start_time > INT64_MAX / 1000000)
-        return span_from_us(-1);
-    return span_from_us(clock_since_boot().us -
-                        (int64_t)stat.start_time * 1000000 / ticks_per_second);
-}
-
-struct facts *facts_look(const struct action_question *question, int pidfd)
+struct facts *look_at(const struct action_question *question, const struct look_listener *listener)
 {
     struct facts *facts = facts_new(question->wanted, ENODATA);
 
     if (!facts)
         return NULL;
-    read_proc(&facts->stat, question->pid, "stat", FACTS_TEXT_MAX);
-    read_texts(facts, question);
-    facts->age = age_of(facts);
-    facts->has_handle = pidfd >= 0;
-    facts->is_alive = is_same(facts, question, pidfd);
+    read_facts(facts, question, listener);
+    facts->is_alive = is_same(facts, question);
     return facts;
 }

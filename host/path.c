@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "daemon/path.h"
+#include "host/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
