@@ -12,9 +12,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rescue/line.h"
+
+/* A service manager starts us before it closes its own socket (systemd does so with ExecStopPost=).
+ */
+enum { PROBE_TRIES = 20 };
+static const struct timespec probe_wait = {.tv_nsec = 50000000};
 
 /* Said, and false: for a return. */
 static bool fails(const char *path, const char *what, int error)
@@ -69,22 +75,32 @@ static bool take_lock(int folder, const char *path, int *ret_lock)
     return true;
 }
 
-/* True when nothing is there, or a left-over. */
+/* 0 when somebody listens there, also one whose queue is full; else why not. */
+static int connect_to(const struct sockaddr_un *address)
+{
+    int fd = open_socket();
+    int error = fd < 0 ? errno : 0;
+
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0)
+        error = errno;
+    if (fd >= 0)
+        close(fd);
+    return error == EAGAIN ? 0 : error;
+}
+
+/* True when nothing is there, or a left-over: in a moment at the latest. */
 static bool is_free(int folder, const char *path, const struct sockaddr_un *address)
 {
     struct stat status;
-    int fd, error;
+    int error;
 
     if (fstatat(folder, name_of(path), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || fails(path, "it cannot be looked at", errno);
     if (!S_ISSOCK(status.st_mode))
         return fails(path, "something is there that is no socket", 0);
-    fd = open_socket();
-    if (fd < 0)
-        return fails(path, "it cannot be probed", errno);
-    error = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ? 0 : errno;
-    close(fd);
-    if (error == 0 || error == EAGAIN)
+    for (unsigned tries = 1; (error = connect_to(address)) == 0 && tries < PROBE_TRIES; tries++)
+        nanosleep(&probe_wait, NULL);
+    if (error == 0)
         return fails(path, "somebody listens there", 0);
     return error == ECONNREFUSED || error == ENOENT || fails(path, "it cannot be probed", error);
 }

@@ -34,6 +34,7 @@ ERRORS = {
     "fopen": "EMFILE EACCES",
     "fstat": "EIO ENOMEM",
     "fstatat": "EACCES EIO",
+    "getpwnam": "EMFILE EIO",
     "getsockopt": "ENOBUFS ENOPROTOOPT",
     "lchown": "EPERM EROFS",
     "listen": "EADDRINUSE",

@@ -298,7 +298,7 @@ def test_root_rescues_for_the_daemon_of_somebody_else(daemon, fake, rescue, how)
     """What it leaves in that user's folders can be used by his daemon."""
     one = daemon(PLAN, user=NOBODY)
     one.stop()
-    (one.folder / ".runtime.sock.lock").unlink()
+    (one.folder / ".runtime.sock.lock").unlink(missing_ok=True)
     damage(one.state, how)
     other = rescue()
     runtime = fake(other.socket, "picture=bare")
