@@ -211,6 +211,6 @@ int main(int argc, char **argv)
     if (arguments.mode != MODE_RUN)
         return check(&arguments);
     block_signals();
-    log_open();
+    log_open(LOG_JOURNAL);
     return run(&arguments);
 }
