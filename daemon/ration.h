@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * How much may be said about the peers of one user, and of all, in some time:
+ * How much may be said about what one user does, and all of them, in some time:
  * who misbehaves a lot must neither fill a disk nor hide what others do.
  *
  * The second half of all lines is for users of whom nothing was said yet. Which
@@ -36,7 +36,7 @@ struct ration {
     unsigned n_others_left_out; /* of users that there was no room for */
 };
 
-/* Takes one line about a peer of that user; false, and counted, when there is none left. */
+/* Takes one line about that user; false, and counted, when there is none left. */
 bool ration_take(struct ration *ration, uint32_t uid) MUST_CHECK;
 
 bool ration_has_left_out(const struct ration *ration);
