@@ -11,6 +11,7 @@
 #include "lib/bytes.h"
 #include "lib/notice.h"
 #include "tests/unit/unit_log.h"
+#include "tests/unit/unit_memory.h"
 
 static char rule[] = "pay\nments";
 static char name[] = "/opt/\033[31mHook.dll";
@@ -216,6 +217,30 @@ START_TEST(what_is_too_long_is_cut)
 }
 END_TEST
 
+/* Wherever it does: then it is a line on standard error, and nothing is left behind. */
+START_TEST(without_memory_there_is_a_line)
+{
+    size_t n, n_left;
+
+    unit_log_open(true);
+    unit_memory_watch(0);
+    log_entry(ENTRY_STEP, LOG_LEVEL_INFO, &STEP, "a step");
+    n = unit_memory_release(&n_left);
+    ck_assert_uint_gt(n, 2);
+    ck_assert_uint_eq(n_left, 0);
+    ck_assert_ptr_nonnull(unit_log_entry(NULL));
+    for (size_t i = 1; i <= n; i++) {
+        unit_memory_watch(i);
+        log_entry(ENTRY_STEP, LOG_LEVEL_INFO, &STEP, "a step");
+        unit_memory_release(&n_left);
+        ck_assert_uint_eq(n_left, 0);
+        ck_assert_str_eq(unit_log_lines(), "<6>a step\n");
+        ck_assert_ptr_null(unit_log_entry(NULL));
+    }
+    unit_log_close();
+}
+END_TEST
+
 /* Not in the middle of a character, wherever the cut falls. */
 START_TEST(a_cut_leaves_text)
 {
@@ -271,5 +296,5 @@ END_TEST
 UNIT_TESTS(elsewhere_lines_are_as_ever, under_systemd_an_entry_has_fields, other_kinds_have_theirs,
            only_an_answer_has_a_code, a_stream_of_somebody_else_is_none,
            without_the_socket_levels_are_in_front, losses_are_counted_and_told,
-           losses_on_standard_error_too, what_is_too_long_is_cut, a_cut_leaves_text,
-           a_value_of_several_lines_has_its_length, ids_are_ids);
+           losses_on_standard_error_too, what_is_too_long_is_cut, without_memory_there_is_a_line,
+           a_cut_leaves_text, a_value_of_several_lines_has_its_length, ids_are_ids);
