@@ -152,19 +152,22 @@ static void drop_half_character(char *text, size_t length)
         text[length - 1] = '\0';
 }
 
-static void say(enum entry_kind kind, enum log_level level, const struct notice *notice,
-                const char *format, va_list arguments)
+static void PRINTF_LIKE(2, 0) make_text(char *text, const char *format, va_list arguments)
 {
-    char text[TEXT_MAX_SIZE];
     int length = 0, n;
 
     if (n_lost > 0)
-        length = snprintf(text, sizeof text, "(%lu lines before this one were lost) ", n_lost);
-    n = vsnprintf(text + length, sizeof text - (size_t)length, format, arguments);
+        length = snprintf(text, TEXT_MAX_SIZE, "(%lu lines before this one were lost) ", n_lost);
+    n = vsnprintf(text + length, TEXT_MAX_SIZE - (size_t)length, format, arguments);
     if (n < 0)
-        return;
-    if ((size_t)n >= sizeof text - (size_t)length)
-        drop_half_character(text, sizeof text - 1);
+        text[length] = '\0';
+    else if ((size_t)n >= TEXT_MAX_SIZE - (size_t)length)
+        drop_half_character(text, TEXT_MAX_SIZE - 1);
+}
+
+static void say(enum entry_kind kind, enum log_level level, const struct notice *notice,
+                const char *text)
+{
     if (write_text(kind, level, notice, text))
         n_lost = 0;
     else
@@ -173,19 +176,23 @@ static void say(enum entry_kind kind, enum log_level level, const struct notice 
 
 void log_write(enum log_level level, const char *format, ...)
 {
+    char text[TEXT_MAX_SIZE];
     va_list arguments;
 
     va_start(arguments, format);
-    say(ENTRY_LINE, level, NULL, format, arguments);
+    make_text(text, format, arguments);
     va_end(arguments);
+    say(ENTRY_LINE, level, NULL, text);
 }
 
 void log_entry(enum entry_kind kind, enum log_level level, const struct notice *notice,
                const char *format, ...)
 {
+    char text[TEXT_MAX_SIZE];
     va_list arguments;
 
     va_start(arguments, format);
-    say(kind, level, notice, format, arguments);
+    make_text(text, format, arguments);
     va_end(arguments);
+    say(kind, level, notice, text);
 }
