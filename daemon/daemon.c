@@ -381,6 +381,12 @@ static void unblock_signals(void)
     sigprocmask(SIG_SETMASK, &signals, NULL);
 }
 
+static void tell_start(const struct policy *policy)
+{
+    log_entry(ENTRY_START, LOG_LEVEL_NOTICE, NULL,
+              "started: policy %.12s with %zu rules is in force", policy->hash, policy->n_rules);
+}
+
 static bool start(struct daemon *daemon, const struct daemon_options *options)
 {
     bool policy_is_bad = false;
@@ -428,6 +434,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     ports_keep_folders(daemon->ports);
     control_keep_folder(daemon->control);
     unblock_signals();
+    tell_start(broker_policy(daemon->broker));
     service_tell_ready(daemon->service, clock_now());
     return daemon;
 }
@@ -510,10 +517,12 @@ static void reload(void *context, struct control_verdict *ret_verdict)
                  clock_now());
     policy = broker_policy(daemon->broker);
     if (ret_verdict->is_done)
-        log_notice("reloaded: policy %.12s with %zu rules is in force", policy->hash,
-                   policy->n_rules);
+        log_entry(ENTRY_RELOAD, LOG_LEVEL_NOTICE, NULL,
+                  "reloaded: policy %.12s with %zu rules is in force", policy->hash,
+                  policy->n_rules);
     else
-        log_error("not reloaded: the policy before stays in force");
+        log_entry(ENTRY_RELOAD_FAILED, LOG_LEVEL_ERROR, NULL,
+                  "not reloaded: the policy before stays in force");
     apply_settle(daemon->apply);
     service_tell_ready(daemon->service, clock_now());
 }
@@ -564,8 +573,8 @@ static void begin_stop(struct daemon *daemon)
     broker_stop(daemon->broker, stop, clock_now());
     apply_settle(daemon->apply);
     /* Not before it is so: whoever reads it may act on it. */
-    log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
-                                        : "stopping; runtimes that wait are resumed");
+    log_entry(ENTRY_STOP, LOG_LEVEL_NOTICE, NULL, "stopping; runtimes that wait %s",
+              stop == BROKER_STOP_KEEP ? "stay suspended" : "are resumed");
 }
 
 static bool has_stopped(const struct daemon *daemon)
@@ -588,6 +597,7 @@ static struct moment next_deadline(const struct daemon *daemon)
     next = moment_earlier(next, daemon->look_again);
     next = moment_earlier(next, service_next(daemon->service));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
+    next = moment_earlier(next, notices_deadline(daemon->notices));
     return moment_earlier(next, daemon->stop_at);
 }
 
@@ -612,6 +622,7 @@ static void tell_people(struct daemon *daemon)
     while ((!moment_is_due(end, clock_now()) || broker_notices(daemon->broker) > NOTICES_MAX) &&
            (notice = broker_take_notice(daemon->broker)))
         notices_take(daemon->notices, notice);
+    notices_run(daemon->notices, clock_now());
 }
 
 static size_t count_alarms(const struct broker_counters *counters)

@@ -291,7 +291,7 @@ static int act(const struct arguments *arguments, int argc, char **argv)
     if (arguments->mode != MODE_RUN)
         return check(arguments);
     block_signals();
-    log_open();
+    log_open(LOG_JOURNAL);
     return run(arguments, argc, argv);
 }
 

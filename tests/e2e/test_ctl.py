@@ -122,6 +122,28 @@ def test_followers_are_told_of_the_end(daemon):
         assert b"the daemon has stopped" in follower.process.stderr.read()
 
 
+def test_metrics_for_whoever_collects_them(daemon, folder):
+    one = daemon(HOLD)
+    ctl = Ctl(one)
+    text = ctl("metrics")
+    assert "diagport_runtimes_seen_total 0\n" in text and text.endswith("# EOF\n")
+    ctl("metrics", "--textfile", str(folder / "x.prom"))
+    types, kept = {}, set()
+    for line in (folder / "x.prom").read_text().splitlines():
+        words = line.split(" ")
+        if line.startswith("#"):
+            assert words[1] in ("TYPE", "HELP"), line
+            if words[1] == "TYPE":
+                types[words[2]] = words[3]
+        else:
+            name = words[0].split("{")[0]
+            family = name if name in types else name.rpartition("_")[0]
+            assert types[family] in ({"counter", "gauge"} if family == name else {"histogram"}), line
+            kept.add(words[0])
+    samples = {line.split(" ")[0] for line in text.splitlines() if line.startswith("diagport_")}
+    assert kept == samples
+
+
 @needs_root
 def test_who_may_look_may_not_touch(daemon, fake, folder):
     control = {"path": str(folder / "control.sock"), "mode": "0666", "read": {"users": [str(NOBODY)]}}

@@ -19,7 +19,7 @@ control: { path: /run/diagport/control.sock, read: { groups: [diagport] }, admin
 
 
 def stop_everything():
-    inside.systemctl("stop", inside.RESCUE, status=None)
+    inside.systemctl("stop", inside.RESCUE, inside.METRICS, inside.METRICS_SOCKET, status=None)
     inside.systemctl("stop", inside.SERVICE, inside.SOCKET, inside.CONTROL_SOCKET, status=None)
     inside.systemctl("reset-failed", status=None)
 

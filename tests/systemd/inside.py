@@ -15,6 +15,8 @@ SERVICE = "diagportd.service"
 SOCKET = "diagportd.socket"
 CONTROL_SOCKET = "diagportd-control.socket"
 RESCUE = "diagport-rescue.service"
+METRICS = "diagport-metrics.service"
+METRICS_SOCKET = "diagport-metrics.socket"
 PORT = "/run/diagport/runtime.sock"
 CONTROL = "/run/diagport/control.sock"
 STATE = pathlib.Path("/run/diagportd")
@@ -79,12 +81,15 @@ class Journal:
 
     def __init__(self):
         run("journalctl", "--sync")
-        self.cursor = run("journalctl", "-n0", "--show-cursor").split("cursor: ")[-1].strip()
+        cursor = run("journalctl", "-n0", "--show-cursor").split("cursor: ")[-1].strip()
+        fields = dict(part.split("=", 1) for part in cursor.split(";"))
+        self.start = int(fields["m"], 16)
 
     def entries(self, *matches):
+        """Those that match; --after-cursor= would skip the first of them where the entry at the cursor does not."""
         run("journalctl", "--sync")
-        text = run("journalctl", "-o", "json", f"--after-cursor={self.cursor}", *matches)
-        return [json.loads(line) for line in text.splitlines()]
+        found = map(json.loads, run("journalctl", "-b", "-o", "json", *matches).splitlines())
+        return [entry for entry in found if int(entry["__MONOTONIC_TIMESTAMP"]) > self.start]
 
     def messages(self, *matches):
         return [entry.get("MESSAGE", "") for entry in self.entries(*matches)]

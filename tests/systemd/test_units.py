@@ -7,7 +7,7 @@ import stat
 import inside
 from inside import CONTROL, CONTROL_SOCKET, PORT, SERVICE, SOCKET, STATE, prop, run, systemctl
 
-UNITS = [SERVICE, SOCKET, CONTROL_SOCKET, inside.RESCUE]
+UNITS = [SERVICE, SOCKET, CONTROL_SOCKET, inside.RESCUE, inside.METRICS, inside.METRICS_SOCKET]
 
 ONE_VARIABLE = """version: 1
 rules:
