@@ -105,7 +105,8 @@ static void process_execs(struct history *history, struct dice *dice)
 {
     struct actor *actor = actors_draw(history, dice), *next;
 
-    if (!actor || !actors_have_room(history) || actor->runtime->process->is_dead)
+    if (!actor || !actors_have_room(history) || actor->runtime->process->is_dead ||
+        actor->runtime->process->was_killed)
         return;
     actors_let_liars_go(history);
     for (size_t i = 0; i < history->n_actors; i++) {
