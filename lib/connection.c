@@ -188,6 +188,9 @@ bool connection_send(struct connection *connection, enum command_id command, str
     action->length = message->length;
     action->bytes = bytes_take(message);
     connection->command = command;
+    /* Resume is waited for as long as it takes, and so is what was kept of its answer. */
+    if (command_row(command)->answer == COMMAND_ANSWERS_STATUS)
+        reply_keep(&connection->reply, REPLY_STATUS_MAX);
     return true;
 }
 

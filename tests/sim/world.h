@@ -52,7 +52,9 @@ struct world_process {
     const char *exe;       /* NULL: not permitted to read it */
     const char *arguments; /* each ends with a NUL, the last one with two; NULL: not permitted */
     const char *cgroup;
-    const char *environ; /* likewise */
+    const char *cwd;        /* NULL: "/" */
+    const char *parent_exe; /* NULL: "/bin/sh" */
+    const char *environ;    /* likewise */
     enum world_picture picture;
     /* What its threads show up to then, when it runs already. */
     enum world_picture late_picture;
