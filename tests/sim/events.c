@@ -70,6 +70,7 @@ static void clumsy_runtime_comes(struct history *history, struct dice *dice)
     actor->is_clumsy = true;
     actor->n_right = 1 + dice_throw(dice, 6);
     actor->habit = habits[dice_throw(dice, ARRAY_LENGTH(habits))];
+    actor->loses_first = dice_chance(dice, 40);
     world_start(actor->runtime);
 }
 
@@ -116,6 +117,7 @@ static void process_execs(struct history *history, struct dice *dice)
         history->actors[i].is_unchanged = false;
         history->actors[i].is_over = true;
     }
+    actor->runtime->process->picture = WORLD_SUSPENDED;
     if (dice_chance(dice, 50) && actor->runtime->process->exe)
         actor->runtime->process->exe = actors_draw_exe(dice);
     next = actors_add(history, dice, actor->runtime->process, actor->runtime->ports,
@@ -244,6 +246,12 @@ static void time_passes(struct history *history, struct dice *dice)
 static void long_time_passes(struct history *history, struct dice *dice)
 {
     pass(history, span_from_ms(dice_throw(dice, 2000)));
+}
+
+/* Longer than anybody is remembered only for what nothing else shows yet. */
+static void much_time_passes(struct history *history, struct dice *dice)
+{
+    pass(history, span_from_ms(10000 + dice_throw(dice, 5000)));
 }
 
 /* What happens next is seen late, before any deadline is looked at. */
@@ -449,6 +457,7 @@ static const struct event {
     {"clumsy-runtime-comes", 3, clumsy_runtime_comes},
     {"machine-is-busy", 3, machine_is_busy},
     {"twins-come", 3, twins_come},
+    {"much-time-passes", 1, much_time_passes},
 };
 
 size_t history_n_kinds(void)

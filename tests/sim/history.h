@@ -36,6 +36,7 @@ struct actor {
     bool is_clumsy;         /* after `n_right` commands it refuses one, and from then on */
     unsigned n_right;       /* does the same with all */
     enum world_fault habit; /* but Resume */
+    bool loses_first;       /* or the other way round */
     unsigned generation;    /* of the policy when it first connected */
     bool is_matched;        /* a rule with a plan is for it */
     bool is_unchanged;      /* nothing ever happened to it but what happens to everybody */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/broker_core.h"
 #include "lib/policy.h"
 #include "tests/sim/history.h"
 
@@ -291,6 +292,16 @@ static void check_killed(const struct history *history, const struct runtime *ru
     }
 }
 
+/* P10: its end is known as soon as it is told. */
+static void check_ended(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (actor->runtime->process->was_told_ended && seen && seen->process &&
+        seen->process->is_identified && !runtime_has_ended(seen))
+        promises_broken(history, actor, "whose process was told to have ended is gone (P10)");
+}
+
 /* P7: what is kept is bounded. */
 static void check_bounds(const struct history *history)
 {
@@ -319,6 +330,7 @@ void promises_check(const struct history *history)
         check_untouched(history, &history->actors[i]);
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
+        check_ended(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);
     }

@@ -64,10 +64,11 @@ struct world_process {
     size_t n_files;
     bool is_dead;
     bool has_no_handle;
-    bool hides_pid;     /* its connections have no pid in our namespace */
-    bool hides_environ; /* not permitted to read it */
-    bool is_silent;     /* questions about it are never answered */
-    uint64_t held;      /* the number under which its handle is held, 0 when it is not */
+    bool hides_pid;      /* its connections have no pid in our namespace */
+    bool hides_environ;  /* not permitted to read it */
+    bool is_silent;      /* questions about it are never answered */
+    uint64_t held;       /* the number under which its handle is held, 0 when it is not */
+    bool was_told_ended; /* while its handle was held */
     bool was_killed;
     const char *killed_as; /* what it ran then */
 };
