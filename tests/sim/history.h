@@ -43,7 +43,6 @@ struct actor {
     bool may_be_touched;    /* what it claims is true */
     bool was_restarted;     /* the daemon was, since it came */
     bool is_forgotten;      /* and the one before did not know yet, or ever, who it was */
-    bool was_killed_by_us;  /* an operator said so */
     bool is_over;           /* its process became another program */
     bool is_namesake;       /* another one claims the same cookie */
     bool has_neighbour;     /* in its process: it may be taken for one that an exec ended */

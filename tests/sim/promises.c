@@ -79,7 +79,7 @@ static void check_commands(const struct history *history, const struct actor *ac
 {
     const struct world_runtime *runtime = actor->runtime;
     size_t n_hooks = 0, n_profilers = 0;
-    bool was_resumed = false;
+    bool was_told = false, was_resumed = false, was_stopped = false;
 
     for (size_t i = 0; i < runtime->n_commands; i++) {
         const struct world_command *command = &runtime->commands[i];
@@ -98,7 +98,12 @@ static void check_commands(const struct history *history, const struct actor *ac
          */
         if (command->came_late && !is_resume && !actor->is_forgotten)
             promises_broken(history, actor, "who runs is told nothing more (P2)");
+        /* But that is the end of what was begun. */
+        if (was_stopped && !is_resume && !actor->is_forgotten && !actor->was_restarted)
+            promises_broken(history, actor, "Resume ends a plan (P2)");
+        was_told |= !is_resume;
         was_resumed |= is_resume;
+        was_stopped |= was_told && is_resume;
         n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
         n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;
         if (is_deadly && runtime->kind == RUNTIME_KIND_NATIVEAOT)
