@@ -87,7 +87,10 @@ struct user {
     size_t n_processes;
     struct pace pace;
     /* Who got Resume before it was a runtime to us, and until when that matters. */
-    struct guid unknown[USER_UNKNOWN_MAX];
+    struct {
+        struct guid cookie;
+        int32_t pid;
+    } unknown[USER_UNKNOWN_MAX];
     size_t n_unknown; /* one more than there is room for: too many, so it may be anybody */
     struct deadline unknown_end;
 };
@@ -108,8 +111,8 @@ struct process {
     /* Runtimes over the limit of cookies are resumed; with another policy up to then, a new one may
      * be one of them. */
     struct moment over_limit_until;
-    unsigned n_holders;    /* runtimes that need its handle */
-    bool is_held;          /* the shell has a handle */
+    unsigned n_holders; /* runtimes that need its handle */
+    bool is_held;       /* the shell has a handle */
     bool has_ended;
     struct pace pace;
     TAILQ_HEAD(, runtime) runtimes;
@@ -338,8 +341,10 @@ struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
 void user_settle(struct broker *broker, struct user *user);
 /* A runtime was resumed that is none of ours; whether one may have been. */
 void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
-                          struct moment now);
+                          int32_t pid, struct moment now);
 bool user_may_have_resumed(const struct user *user, const struct guid *cookie);
+/* Another one in that process may have been. */
+bool user_may_have_resumed_beside(const struct user *user, const struct guid *cookie, int32_t pid);
 /* That does not matter any more: not for one of them, or for anybody since the broker ends. */
 void user_deadline(struct broker *broker, struct user *user);
 void users_free(struct broker *broker);
