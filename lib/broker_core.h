@@ -86,10 +86,12 @@ struct user {
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_processes;
     struct pace pace;
-    /* Who got Resume before it was a runtime to us: the latest of them, and until when that
-     * matters. */
-    struct guid unknown[USER_UNKNOWN_MAX];
-    size_t n_unknown; /* in all */
+    /* Who got Resume before it was a runtime to us, and until when that matters. */
+    struct {
+        struct guid cookie;
+        int32_t pid;
+    } unknown[USER_UNKNOWN_MAX];
+    size_t n_unknown; /* one more than there is room for: too many, so it may be anybody */
     struct deadline unknown_end;
 };
 
@@ -116,8 +118,11 @@ struct process {
     size_t n_cookies;
     bool has_several;      /* runtimes at a time: a new one is no sign that the old one ended */
     bool has_more_cookies; /* than are remembered */
-    unsigned n_holders;    /* runtimes that need its handle */
-    bool is_held;          /* the shell has a handle */
+    /* Runtimes over the limit of cookies are resumed; with another policy up to then, a new one may
+     * be one of them. */
+    struct moment over_limit_until;
+    unsigned n_holders; /* runtimes that need its handle */
+    bool is_held;       /* the shell has a handle */
     bool has_ended;
     struct pace pace;
     TAILQ_HEAD(, runtime) runtimes;
@@ -351,8 +356,10 @@ struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
 void user_settle(struct broker *broker, struct user *user);
 /* A runtime was resumed that is none of ours; whether one may have been. */
 void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
-                          struct moment now);
+                          int32_t pid, struct moment now);
 bool user_may_have_resumed(const struct user *user, const struct guid *cookie);
+/* Another one in that process may have been. */
+bool user_may_have_resumed_beside(const struct user *user, const struct guid *cookie, int32_t pid);
 /* That does not matter any more: not for one of them, or for anybody since the broker ends. */
 void user_deadline(struct broker *broker, struct user *user);
 void users_free(struct broker *broker);
@@ -409,7 +416,8 @@ void identify_connection(struct connection *connection, struct moment now);
 /* `facts` NULL: the answer did not come in time. */
 void identify_answered(struct connection *connection, const struct facts *facts, struct moment now);
 
-/* Resume was sent to one that only its user remembers. */
+/* Resume is sent to one that only its user remembers, and was sent. */
+void identify_resume_unknown(const struct connection *connection);
 void identify_resumed_unknown(const struct connection *connection, struct moment now);
 
 /* The registry of cookies. A runtime's place in it depends on whether it has ended: it is taken out
@@ -520,6 +528,8 @@ void kill_failed(struct runtime *runtime, struct moment now);
 
 void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
                   struct moment now);
+/* Before a Resume of it is sent, counted or not. */
+void resume_mark(struct runtime *runtime);
 void resume_advance(struct runtime *runtime, struct moment now);
 void resume_answered(struct runtime *runtime, struct connection *connection,
                      enum runtime_flight flight, struct moment now);

@@ -193,6 +193,9 @@ bool connection_send(struct connection *connection, enum command_id command, str
     action->length = message->length;
     action->bytes = bytes_take(message);
     connection->command = command;
+    /* Resume is waited for as long as it takes, and so is what was kept of its answer. */
+    if (command_row(command)->answer == COMMAND_ANSWERS_STATUS)
+        reply_keep(&connection->reply, REPLY_STATUS_MAX);
     return true;
 }
 
@@ -372,6 +375,8 @@ static void resume_nameless(struct connection *connection, struct moment now)
     struct bytes message;
     struct moment next = MOMENT_NEVER;
 
+    if (connection->is_unknown)
+        identify_resume_unknown(connection);
     bytes_init(&message, WIRE_MESSAGE_MAX);
     if (command_write_plain(&message, COMMAND_RESUME) != 0 ||
         !connection_send(connection, COMMAND_RESUME, &message)) {

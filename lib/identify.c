@@ -207,11 +207,21 @@ static void be_unknown(struct connection *connection, enum connection_state stat
     connection_be_nameless(connection, &connection->user->pace, state, now);
 }
 
+void identify_resume_unknown(const struct connection *connection)
+{
+    struct runtime *runtime = find_likely(connection);
+
+    /* This may be all the Resume that it ever takes. */
+    if (runtime)
+        resume_mark(runtime);
+}
+
 void identify_resumed_unknown(const struct connection *connection, struct moment now)
 {
     struct runtime *runtime = find_likely(connection);
 
-    user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie, now);
+    user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie,
+                         connection->peer.pid, now);
     if (runtime && runtime->state < RUNTIME_RESUMING)
         /* It may run now, or as soon as its next port is over the limit: no step may follow. */
         apply_stop(runtime, "one of its ports was resumed over a limit", true, now);
@@ -323,6 +333,16 @@ static const char *claim_problem(const struct connection *connection, const stru
     return NULL;
 }
 
+/* It runs, or may: a daemon that stops leaves it to the next one, which has only the record. */
+static bool may_have_been_resumed(struct runtime *runtime, struct moment now)
+{
+    if (!user_may_have_resumed(runtime->process->user, &runtime->cookie) &&
+        !moment_is_before(now, runtime->process->over_limit_until))
+        return false;
+    resume_mark(runtime);
+    return true;
+}
+
 static void be_new(struct connection *connection, const struct facts *facts,
                    struct process *process, struct attributes *attributes, struct moment now)
 {
@@ -341,10 +361,12 @@ static void be_new(struct connection *connection, const struct facts *facts,
         be_unknown(connection, CONNECTION_NAMELESS, now);
         return;
     }
+    process->has_more_cookies |=
+        user_may_have_resumed_beside(process->user, &runtime->cookie, process->pid);
     end_replaced(process, runtime, now);
     if (problem && process->is_identified)
         broker_peer_error(broker, PEER_CLAIMED_WRONG, &connection->peer, runtime, problem, now);
-    if (!problem && user_may_have_resumed(connection->user, &connection->advertise.cookie))
+    if (may_have_been_resumed(runtime, now) && !problem)
         problem = "it may have been resumed before it could be known";
     attributes_deinit(&runtime->attributes);
     runtime->attributes = *attributes;
@@ -400,6 +422,7 @@ static void be_over_cookie_limit(struct connection *connection, struct process *
     broker_peer_error(connection->broker, PEER_OVER_LIMIT, &connection->peer, NULL,
                       "its process has shown more cookies than limits.cookies_per_process", now);
     process->has_more_cookies = true;
+    process->over_limit_until = moment_after(now, BROKER_UNKNOWN_TIME);
     connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
 }
 

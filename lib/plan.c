@@ -406,6 +406,17 @@ bool plan_can_undo(const struct step *step, const struct command_target *target)
     return false;
 }
 
+void plan_forget_old_values(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        free(step->old_value);
+        step->old_value = NULL;
+        step->old = STEP_OLD_UNKNOWN;
+    }
+}
+
 int plan_write_undo(const struct step *step, struct bytes *message)
 {
     assert(step->old != STEP_OLD_UNKNOWN);

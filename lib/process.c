@@ -67,10 +67,17 @@ void user_settle(struct broker *broker, struct user *user)
 }
 
 void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
-                          struct moment now)
+                          int32_t pid, struct moment now)
 {
-    user->unknown[user->n_unknown++ % USER_UNKNOWN_MAX] = *cookie;
     deadline_set(&broker->deadlines, &user->unknown_end, moment_after(now, BROKER_UNKNOWN_TIME));
+    /* One that is resumed again and again is one. */
+    if (user_may_have_resumed(user, cookie))
+        return;
+    if (user->n_unknown < USER_UNKNOWN_MAX) {
+        user->unknown[user->n_unknown].cookie = *cookie;
+        user->unknown[user->n_unknown].pid = pid;
+    }
+    user->n_unknown++;
 }
 
 bool user_may_have_resumed(const struct user *user, const struct guid *cookie)
@@ -78,7 +85,18 @@ bool user_may_have_resumed(const struct user *user, const struct guid *cookie)
     if (user->n_unknown > USER_UNKNOWN_MAX)
         return true;
     for (size_t i = 0; i < user->n_unknown; i++) {
-        if (guid_compare(&user->unknown[i], cookie) == 0)
+        if (guid_compare(&user->unknown[i].cookie, cookie) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool user_may_have_resumed_beside(const struct user *user, const struct guid *cookie, int32_t pid)
+{
+    if (user->n_unknown > USER_UNKNOWN_MAX)
+        return true;
+    for (size_t i = 0; i < user->n_unknown; i++) {
+        if (user->unknown[i].pid == pid && guid_compare(&user->unknown[i].cookie, cookie) != 0)
             return true;
     }
     return false;
@@ -139,6 +157,7 @@ struct process *process_new(struct broker *broker, int32_t pid, uint64_t start_t
     process->start_time = is_identified ? start_time : (process->id | UNIDENTIFIED);
     process->is_identified = is_identified;
     process->pace.window = (struct moment){INT64_MIN / 2};
+    process->over_limit_until = process->pace.window;
     TAILQ_INIT(&process->runtimes);
     RB_INSERT(process_tree, &broker->processes, process);
     RB_INSERT(process_id_tree, &broker->processes_by_id, process);

@@ -157,8 +157,12 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
         identify_register(runtime);
     runtime_set_next(runtime, deadline);
     runtime_judge_waiting(runtime);
-    if (state >= RUNTIME_HELD)
+    /* What only a plan under way needs. */
+    if (state >= RUNTIME_HELD) {
         deadline_stop(&runtime->broker->ends, &runtime->end);
+        plan_forget_old_values(&runtime->plan);
+        attributes_forget_groups(&runtime->attributes);
+    }
     if (old_state != runtime_state_name(state))
         tell_state(runtime, old_state, why, now);
 }

@@ -183,6 +183,7 @@ struct runtime {
     bool has_default_port_suspend;
     bool was_asked_for_ports;
     bool is_look_late; /* a deadline has passed without the answer to it */
+    bool runs_unseen;  /* RUNNING, since nothing shows that it does not */
     char *other_ports; /* in its own list and not ours, joined by ';'; NULL when none or unknown */
 
     struct deadline end;   /* the rule's deadline */

@@ -104,15 +104,20 @@ void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const c
     runtime_advance(runtime, now);
 }
 
+void resume_mark(struct runtime *runtime)
+{
+    /* What cannot be recorded is resumed all the same: the record is for us, the Resume for it. */
+    if (!runtime->is_marked_resumed)
+        runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED);
+}
+
 static void send_resume(struct runtime *runtime, struct connection *connection,
                         enum runtime_flight flight, struct moment now)
 {
     struct bytes message;
     struct step *step;
 
-    /* What cannot be recorded is resumed all the same: the record is for us, the Resume for it. */
-    if (!runtime->is_marked_resumed)
-        runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED);
+    resume_mark(runtime);
     bytes_init(&message, WIRE_MESSAGE_MAX);
     if (command_write_plain(&message, COMMAND_RESUME) != 0) {
         broker_out_of_memory(runtime->broker, now);
@@ -133,6 +138,7 @@ static void send_resume(struct runtime *runtime, struct connection *connection,
 static void be_running(struct runtime *runtime, struct moment now)
 {
     runtime->blocked = BLOCKED_NOT;
+    runtime->runs_unseen = false;
     runtime_set_state(runtime, RUNTIME_RUNNING, MOMENT_NEVER, NULL, now);
     runtime_release_process(runtime, now);
 }
@@ -260,7 +266,8 @@ static bool resume_all(struct runtime *runtime, struct moment now)
 
 void resume_uncounted(struct runtime *runtime, struct moment now)
 {
-    if (runtime->state == RUNTIME_RESUMING || runtime->state == RUNTIME_SETTLING)
+    if (runtime->state == RUNTIME_RESUMING || runtime->state == RUNTIME_SETTLING ||
+        (runtime->state == RUNTIME_RUNNING && runtime->runs_unseen))
         resume_all(runtime, now);
 }
 
@@ -317,10 +324,12 @@ static void judge_settling(struct runtime *runtime, enum picture picture,
         return;
     if (runtime->n_settle_looks < ARRAY_LENGTH(settle_looks_ms))
         return;
-    if (blocked == BLOCKED_NOT)
-        be_running(runtime, now);
-    else
+    if (blocked != BLOCKED_NOT) {
         runtime->blocked = blocked;
+        return;
+    }
+    be_running(runtime, now);
+    runtime->runs_unseen = true;
 }
 
 static void take_look(struct runtime *runtime, const struct facts *facts, struct moment now)

@@ -14,6 +14,8 @@
 
 #include "tests/sim/world.h"
 
+struct dice;
+
 enum {
     HISTORY_ACTORS_MAX = 16,
     HISTORY_STRANGERS_MAX = 24,
@@ -31,17 +33,20 @@ struct actor {
     const char *exe;
     uint32_t salt;
     unsigned fault_percent;
-    unsigned generation;   /* of the policy when it first connected */
-    bool is_matched;       /* a rule with a plan is for it */
-    bool is_unchanged;     /* nothing ever happened to it but what happens to everybody */
-    bool may_be_touched;   /* what it claims is true */
-    bool was_restarted;    /* the daemon was, since it came */
-    bool is_forgotten;     /* and the one before did not know yet, or ever, who it was */
-    bool was_killed_by_us; /* an operator said so */
-    bool is_over;          /* its process became another program */
-    bool is_namesake;      /* another one claims the same cookie */
-    bool has_neighbour;    /* in its process: it may be taken for one that an exec ended */
-                           /* Its environment before anything was done to it. */
+    bool is_clumsy;         /* after `n_right` commands it refuses one, and from then on */
+    unsigned n_right;       /* does the same with all */
+    enum world_fault habit; /* but Resume */
+    bool loses_first;       /* or the other way round */
+    unsigned generation;    /* of the policy when it first connected */
+    bool is_matched;        /* a rule with a plan is for it */
+    bool is_unchanged;      /* nothing ever happened to it but what happens to everybody */
+    bool may_be_touched;    /* what it claims is true */
+    bool was_restarted;     /* the daemon was, since it came */
+    bool is_forgotten;      /* and the one before did not know yet, or ever, who it was */
+    bool is_over;           /* its process became another program */
+    bool is_namesake;       /* another one claims the same cookie */
+    bool has_neighbour;     /* in its process: it may be taken for one that an exec ended */
+    /* Its environment before anything was done to it. */
     struct world_variable variables[WORLD_VARIABLES_MAX];
     size_t n_variables;
 };
@@ -59,12 +64,11 @@ struct history {
     bool is_told;        /* event by event, on standard error */
     bool is_current;     /* every deadline up to now was acted on */
     bool is_stopping;
-    bool resumes_all;       /* and whoever waits is resumed */
-    bool has_no_records;    /* the daemon that runs can keep none */
-    struct moment shortage; /* memory ran short up to then */
-    size_t failing_allocation;
-    /* of the next call into the broker; 0: none */ /* The most that any policy of this history
-                                                       allowed. */
+    bool resumes_all;          /* and whoever waits is resumed */
+    bool has_no_records;       /* the daemon that runs can keep none */
+    struct moment shortage;    /* memory ran short up to then */
+    size_t failing_allocation; /* of the next call into the broker; 0: none */
+    /* The most that any policy of this history allowed. */
     struct span deadline;
     size_t silent;
 };
@@ -88,8 +92,47 @@ void history_end(struct history *history);
 
 /* For the rooms of the history itself. */
 
+/* The policy of its present generation, as text. */
+void history_write_policy(const struct history *history, char *text, size_t size);
+
+/* A policy has come into force: what the broker may do is bounded by the most that any allowed. */
+void history_remember_limits(struct history *history);
+
+/* The daemon is gone, and another one there. */
+void history_begin_anew(struct history *history, enum broker_trust trust);
+
 /* Lets time pass, with everything delivered, answered and served on the way. */
 void history_live_on(struct history *history, struct span length);
+
+/* events.c */
+
+/* Nothing is checked. */
+void history_kind_happen(struct history *history, const struct happening *happening);
+
+/* actors.c */
+
+/* What a process runs; NULL when nobody may read it. */
+const char *actors_draw_exe(struct dice *dice);
+
+/* The environment of a process with these ports; of three listeners at most. Not to be freed. */
+const char *actors_environ(size_t n_ports, const uint32_t *ports);
+
+struct world_process *actors_add_process(struct history *history, struct dice *dice,
+                                         const char *exe, const char *environ);
+
+/* There has to be room; it connects when it is started. */
+bool actors_have_room(const struct history *history);
+struct actor *actors_add(struct history *history, struct dice *dice, struct world_process *process,
+                         const uint32_t *ports, size_t n_ports);
+
+/* NULL when there is nobody. */
+struct actor *actors_draw(struct history *history, struct dice *dice);
+
+/* Who lied with the cookie of another one may be the first to say it now. */
+void actors_let_liars_go(struct history *history);
+
+/* Who was to be killed is dead at last. */
+void actors_bury_killed(struct history *history);
 
 /* promises.c */
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/broker_core.h"
 #include "lib/policy.h"
 #include "tests/sim/history.h"
 
@@ -78,7 +79,7 @@ static void check_commands(const struct history *history, const struct actor *ac
 {
     const struct world_runtime *runtime = actor->runtime;
     size_t n_hooks = 0, n_profilers = 0;
-    bool was_resumed = false;
+    bool was_told = false, was_resumed = false, was_stopped = false;
 
     for (size_t i = 0; i < runtime->n_commands; i++) {
         const struct world_command *command = &runtime->commands[i];
@@ -97,7 +98,12 @@ static void check_commands(const struct history *history, const struct actor *ac
          */
         if (command->came_late && !is_resume && !actor->is_forgotten)
             promises_broken(history, actor, "who runs is told nothing more (P2)");
+        /* But that is the end of what was begun. */
+        if (was_stopped && !is_resume && !actor->is_forgotten && !actor->was_restarted)
+            promises_broken(history, actor, "Resume ends a plan (P2)");
+        was_told |= !is_resume;
         was_resumed |= is_resume;
+        was_stopped |= was_told && is_resume;
         n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
         n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;
         if (is_deadly && runtime->kind == RUNTIME_KIND_NATIVEAOT)
@@ -309,6 +315,16 @@ static void check_killed(const struct history *history, const struct runtime *ru
     }
 }
 
+/* P10: its end is known as soon as it is told. */
+static void check_ended(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (actor->runtime->process->was_told_ended && seen && seen->process &&
+        seen->process->is_identified && !runtime_has_ended(seen))
+        promises_broken(history, actor, "whose process was told to have ended is gone (P10)");
+}
+
 /* P7: what is kept is bounded. */
 static void check_bounds(const struct history *history)
 {
@@ -337,6 +353,7 @@ void promises_check(const struct history *history)
         check_untouched(history, &history->actors[i]);
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
+        check_ended(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);
     }
@@ -392,6 +409,30 @@ static bool make_room(struct history *history)
     return false;
 }
 
+static bool somebody_is_idle(const struct history *history)
+{
+    const struct runtime *runtime = NULL;
+
+    while ((runtime = broker_next_runtime(history->world->broker, runtime))) {
+        if (runtime->state == RUNTIME_RUNNING && runtime->n_connections > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Before anybody dies for it: who runs makes room for who is known and has no connection. */
+static void check_nobody_is_missed(const struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        const struct actor *actor = &history->actors[i];
+        const struct runtime *seen = promises_find(history, actor);
+
+        if (is_waiting(actor) && is_unheard(actor) && seen && runtime_is_pending(seen) &&
+            seen->n_connections == 0 && somebody_is_idle(history))
+            promises_broken(history, actor, "who runs makes room for who is missed (P1)");
+    }
+}
+
 static void check_all_run(struct history *history)
 {
     for (size_t i = 0; i < history->n_actors; i++) {
@@ -424,6 +465,7 @@ static void check_nothing_is_kept(struct history *history)
 
 void promises_check_rest(struct history *history)
 {
+    check_nobody_is_missed(history);
     check_all_run(history);
     check_nothing_is_kept(history);
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * The shell of a world: starts the broker and ends it, moves its clock, carries
+ * out what it wants, and answers its questions when it is time. Connections and
+ * their bytes are in world_network.c, what the kernel says in world_facts.c,
+ * runtimes in world_runtime.c.
+ */
+
 #include "tests/sim/world.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/action.h"
-#include "lib/bytes.h"
-#include "lib/hresult.h"
 #include "lib/policy_read.h"
-#include "lib/reply.h"
-#include "lib/wire.h"
 
 enum { TURNS_MAX = 1000000 };
 
@@ -101,13 +103,6 @@ struct world *world_new(const char *policy)
     return world_new_with(policy, BROKER_TRUSTS_RECORDS, 100000);
 }
 
-void world_drop_message(struct world_connection *connection)
-{
-    free(connection->message);
-    connection->message = NULL;
-    connection->message_length = 0;
-}
-
 static void free_question(struct world_question *question)
 {
     for (size_t i = 0; i < question->question.n_files; i++)
@@ -126,41 +121,18 @@ static void free_questions(struct world *world)
     }
 }
 
-static void drop_inbox(struct world_connection *connection)
-{
-    free(connection->inbox);
-    connection->inbox = NULL;
-    connection->inbox_length = 0;
-}
-
 void world_free(struct world *world)
 {
     broker_free(world->broker);
     policy_unref(world->policy);
     free_questions(world);
-    for (size_t i = 0; i < world->n_connections; i++) {
-        world_drop_message(world->connections[i]);
-        drop_inbox(world->connections[i]);
-        free(world->connections[i]);
-    }
+    world_free_connections(world);
     for (size_t i = 0; i < world->n_runtimes; i++)
         free(world->runtimes[i]);
     free(world);
 }
 
-/* The shell. */
-
-static void before_call(struct world *world)
-{
-    if (world->before_call)
-        world->before_call(world->context);
-}
-
-static void after_call(struct world *world)
-{
-    if (world->after_call)
-        world->after_call(world->context);
-}
+/* What the broker wants done. */
 
 static struct world_process *find_process(struct world *world, int32_t pid)
 {
@@ -195,62 +167,19 @@ static void leave_open(struct world *world, struct action *action, struct world_
     *end = question;
 }
 
-static void send_to(struct world_connection *connection, struct action *action)
-{
-    if (connection->is_closed)
-        world_fail("a message was sent to a connection that was closed");
-    if (connection->message && !connection->has_ended)
-        world_fail("two messages were sent on one connection");
-    world_drop_message(connection);
-    connection->message = action->bytes;
-    connection->message_length = action->length;
-    connection->n_messages++;
-    action->bytes = NULL;
-    /* Half a message is none: both sides see the end of the connection. */
-    if (connection->world->fails_to_send) {
-        connection->world->fails_to_send = false;
-        world_drop_message(connection);
-        connection->has_ended = true;
-    }
-}
-
-static void close_connection(struct world_connection *connection)
-{
-    if (connection->is_closed)
-        world_fail("a connection was closed twice");
-    connection->is_closed = true;
-    connection->core = NULL;
-    connection->is_asked = false;
-    connection->world->n_unread += connection->world->is_judging && !connection->process->is_dead &&
-                                   connection->inbox_length > 0;
-    drop_inbox(connection);
-    /* A runtime that did not take the message yet drops it. */
-    world_drop_message(connection);
-}
-
-static void ask_read(struct world_connection *connection)
-{
-    struct world *world = connection->world;
-
-    if (connection->is_asked)
-        return;
-    connection->is_asked = true;
-    world->n_asked++;
-}
-
 static void carry_out(struct world *world, struct action *action)
 {
     struct world_process *process;
 
     switch (action->kind) {
     case ACTION_SEND:
-        send_to(action->connection, action);
+        world_take_message(action->connection, action);
         return;
     case ACTION_CLOSE:
-        close_connection(action->connection);
+        world_close(action->connection);
         return;
     case ACTION_READ:
-        ask_read(action->connection);
+        world_ask_read(action->connection);
         return;
     case ACTION_ASK:
         world->wanted = action->question.wanted;
@@ -293,53 +222,6 @@ static void carry_out(struct world *world, struct action *action)
     }
 }
 
-/* Reports once what a connection has; false when it has nothing. */
-static bool report(struct world_connection *connection, size_t size)
-{
-    struct world *world = connection->world;
-    size_t length = size < connection->inbox_length ? size : connection->inbox_length;
-    uint8_t *bytes = connection->inbox;
-
-    if (!connection->core)
-        return false;
-    if (length == 0) {
-        if (!connection->has_ended || connection->is_end_told)
-            return false;
-        connection->is_end_told = true;
-        before_call(world);
-        broker_connection_ended(connection->core, world->now);
-        after_call(world);
-        return true;
-    }
-    connection->inbox_length -= length;
-    connection->inbox = NULL;
-    if (connection->inbox_length > 0) {
-        connection->inbox = world_need(malloc(connection->inbox_length));
-        memcpy(connection->inbox, bytes + length, connection->inbox_length);
-    }
-    before_call(world);
-    broker_connection_bytes(connection->core, bytes, length, world->now);
-    after_call(world);
-    free(bytes);
-    return true;
-}
-
-/* As the daemon does, a connection that was asked for is read until there is nothing more. */
-static bool read_asked(struct world *world)
-{
-    for (size_t i = 0; world->n_asked > 0 && i < world->n_open; i++) {
-        struct world_connection *connection = world->open[i];
-
-        if (!connection->is_asked)
-            continue;
-        if (report(connection, SIZE_MAX))
-            return true;
-        connection->is_asked = false;
-        world->n_asked--;
-    }
-    return false;
-}
-
 static struct world_question *take_question(struct world *world, size_t nth, bool with_silent)
 {
     for (struct world_question **at = &world->questions; *at; at = &(*at)->next) {
@@ -359,9 +241,9 @@ static void give_answer(struct world *world, struct world_question *question)
     struct action *action;
 
     world->answering = question->process;
-    before_call(world);
+    world_before_call(world);
     broker_answer(world->broker, question->question.id, facts, world->now);
-    after_call(world);
+    world_after_call(world);
     while ((action = broker_take_action(world->broker))) {
         carry_out(world, action);
         action_free(action);
@@ -370,7 +252,7 @@ static void give_answer(struct world *world, struct world_question *question)
     free_question(question);
 }
 
-static void settle_all_but_queues(struct world *world)
+void world_settle_all_but_queues(struct world *world)
 {
     struct world_question *question;
     struct action *action;
@@ -383,7 +265,7 @@ static void settle_all_but_queues(struct world *world)
         }
         world->is_paused = broker_is_paused(world->broker);
         broker_check(world->broker);
-        if (read_asked(world))
+        if (world_read_asked(world))
             continue;
         question = world->are_answers_slow ? NULL : take_question(world, 0, false);
         if (!question)
@@ -396,23 +278,11 @@ static void settle_all_but_queues(struct world *world)
     }
 }
 
-/* Of one listener after the other, as the shell does. */
-static bool accept_next(struct world *world)
-{
-    uint32_t last = world->last_listener;
-
-    for (uint32_t i = 1; i <= WORLD_LISTENERS; i++) {
-        if (world_accept(world, (last + i) % WORLD_LISTENERS))
-            return true;
-    }
-    return false;
-}
-
 void world_settle(struct world *world)
 {
-    settle_all_but_queues(world);
+    world_settle_all_but_queues(world);
     if (!world->is_network_slow)
-        accept_next(world);
+        world_accept_next(world);
 }
 
 bool world_answer_one(struct world *world, size_t nth)
@@ -436,7 +306,7 @@ void world_answer_late(struct world *world)
     }
 }
 
-/* Processes and connections. */
+/* Processes. */
 
 struct world_process *world_process(struct world *world, const char *exe, const char *environ)
 {
@@ -460,175 +330,6 @@ struct world_process *world_process(struct world *world, const char *exe, const 
     return process;
 }
 
-static void accept_connection(struct world_connection *connection)
-{
-    struct world *world = connection->world;
-    const struct world_process *process = connection->process;
-    struct broker_peer peer = {.pid = process->hides_pid ? 0 : process->pid,
-                               .uid = process->uid,
-                               .gid = 5};
-
-    int error;
-
-    connection->is_accepted = true;
-    world->last_listener = connection->listener;
-    world->n_waiting--;
-    before_call(world);
-    error = broker_connection_new(world->broker, connection->listener, connection, &peer,
-                                  world->now, &connection->core);
-    after_call(world);
-    if (error != 0 && !world->before_call)
-        world_fail("a connection was not taken");
-    if (error != 0)
-        connection->is_closed = true;
-    settle_all_but_queues(world);
-    /* As the shell does: who has sent its advertise by now is not silent. */
-    if (!connection->is_closed)
-        report(connection, SIZE_MAX);
-    world_settle(world);
-    /* What it sent while it waited. */
-    while (!world->is_network_slow && world_deliver(connection, SIZE_MAX))
-        ;
-}
-
-struct world_connection *world_connect(struct world *world, struct world_process *process,
-                                       uint32_t listener)
-{
-    struct world_connection *connection = world_need(calloc(1, sizeof *connection));
-
-    if (world->n_connections == WORLD_CONNECTIONS_MAX)
-        world_fail("too many connections in the world");
-    world->connections[world->n_connections++] = connection;
-    world->open[world->n_open++] = connection;
-    connection->world = world;
-    connection->process = process;
-    connection->listener = listener;
-    world->n_waiting++;
-    if (!world->is_network_slow && !world->is_paused)
-        accept_connection(connection);
-    return connection;
-}
-
-bool world_accept(struct world *world, uint32_t listener)
-{
-    if (world->is_paused || world->n_waiting == 0)
-        return false;
-    /* Who makes room for it is nobody whose time has come. */
-    world->is_judging = false;
-    for (size_t i = world->n_accepted; i < world->n_connections; i++) {
-        struct world_connection *connection = world->connections[i];
-        bool is_waiting = !connection->is_accepted && !connection->is_closed;
-
-        if (!is_waiting && i == world->n_accepted)
-            world->n_accepted++;
-        if (!is_waiting || connection->listener != listener)
-            continue;
-        accept_connection(connection);
-        return true;
-    }
-    return false;
-}
-
-static size_t next_piece(struct world *world, size_t length)
-{
-    if (world->piece_state == 0)
-        return length;
-    world->piece_state = world->piece_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return 1 + (size_t)(world->piece_state >> 33) % length;
-}
-
-bool world_deliver(struct world_connection *connection, size_t size)
-{
-    if (!report(connection, size))
-        return false;
-    world_settle(connection->world);
-    return true;
-}
-
-/* Most connections of a long history are closed. */
-static void pass_over_closed(struct world *world)
-{
-    size_t n_open = 0;
-
-    for (size_t i = 0; i < world->n_open; i++) {
-        if (!world->open[i]->is_closed)
-            world->open[n_open++] = world->open[i];
-    }
-    world->n_open = n_open;
-}
-
-void world_deliver_all(struct world *world)
-{
-    bool is_busy = true;
-
-    pass_over_closed(world);
-    while (is_busy) {
-        is_busy = false;
-        while (accept_next(world))
-            is_busy = true;
-        for (size_t i = 0; i < world->n_open; i++) {
-            while (world_deliver(world->open[i], SIZE_MAX))
-                is_busy = true;
-        }
-    }
-}
-
-void world_send(struct world_connection *connection, const void *bytes, size_t length)
-{
-    struct world *world = connection->world;
-
-    if (connection->is_closed || connection->has_ended || length == 0)
-        return;
-    connection->inbox = world_need(realloc(connection->inbox, connection->inbox_length + length));
-    memcpy(connection->inbox + connection->inbox_length, bytes, length);
-    connection->inbox_length += length;
-    if (world->is_network_slow)
-        return;
-    while (connection->inbox_length > 0 &&
-           world_deliver(connection, next_piece(world, connection->inbox_length)))
-        ;
-}
-
-void world_advertise(struct world_connection *connection, const struct guid *cookie, uint64_t pid)
-{
-    struct advertise advertise = {.cookie = *cookie, .pid = pid};
-    uint8_t bytes[ADVERTISE_SIZE];
-
-    advertise_write(&advertise, bytes);
-    world_send(connection, bytes, sizeof bytes);
-}
-
-void world_send_reply(struct world_connection *connection, bool is_ok, const void *payload,
-                      size_t length)
-{
-    struct bytes reply;
-
-    bytes_init(&reply, WIRE_MESSAGE_MAX);
-    wire_message_begin(&reply, WIRE_SET_SERVER, is_ok ? 0x00 : 0xFF);
-    bytes_put_run(&reply, payload, length);
-    if (wire_message_end(&reply) != 0)
-        world_fail("a reply does not fit");
-    world_send(connection, reply.data, reply.length);
-    bytes_deinit(&reply);
-}
-
-void world_send_status(struct world_connection *connection, bool is_ok, uint32_t hresult)
-{
-    uint8_t payload[4] = {(uint8_t)hresult, (uint8_t)(hresult >> 8), (uint8_t)(hresult >> 16),
-                          (uint8_t)(hresult >> 24)};
-
-    world_send_reply(connection, is_ok, payload, sizeof payload);
-}
-
-void world_end(struct world_connection *connection)
-{
-    if (connection->is_closed || connection->has_ended)
-        return;
-    connection->has_ended = true;
-    if (!connection->world->is_network_slow)
-        world_deliver(connection, SIZE_MAX);
-}
-
 struct guid world_cookie(const char *text)
 {
     char whole[GUID_TEXT_SIZE];
@@ -642,14 +343,14 @@ struct guid world_cookie(const char *text)
 
 static void act_on_deadlines(struct world *world)
 {
-    before_call(world);
+    world_before_call(world);
     broker_read_due(world->broker, world->now);
-    after_call(world);
+    world_after_call(world);
     world_settle(world);
     world->is_judging = true;
-    before_call(world);
+    world_before_call(world);
     broker_deadlines(world->broker, world->now);
-    after_call(world);
+    world_after_call(world);
     world_settle(world);
     world->is_judging = false;
 }
@@ -698,9 +399,9 @@ bool world_set_policy(struct world *world, const char *text)
     struct policy *policy = read_policy(text), *unused = policy;
     int error;
 
-    before_call(world);
+    world_before_call(world);
     error = broker_set_policy(world->broker, policy);
-    after_call(world);
+    world_after_call(world);
     if (error == 0) {
         unused = world->policy;
         world->policy = policy;
@@ -726,6 +427,7 @@ void world_kill(struct world *world, struct world_process *process)
     if (process->held != 0) {
         uint64_t held = process->held;
 
+        process->was_told_ended = true;
         broker_process_ended(world->broker, held, world->now);
         world_settle(world);
     }
@@ -735,16 +437,7 @@ void world_restart(struct world *world, enum broker_trust trust)
 {
     broker_free(world->broker);
     free_questions(world);
-    for (size_t i = 0; i < world->n_connections; i++) {
-        world->n_waiting -=
-            !world->connections[i]->is_accepted && !world->connections[i]->is_closed;
-        world->connections[i]->core = NULL;
-        world->connections[i]->is_closed = true;
-        world->connections[i]->is_asked = false;
-        world_drop_message(world->connections[i]);
-        drop_inbox(world->connections[i]);
-    }
-    world->n_asked = 0;
+    world_cut_connections(world);
     world->is_paused = false;
     for (size_t i = 0; i < world->n_processes; i++)
         world->processes[i].held = 0;

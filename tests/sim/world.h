@@ -21,6 +21,8 @@
 #include "lib/moment.h"
 #include "lib/runtime.h"
 
+struct action;
+
 enum {
     WORLD_CONNECTIONS_MAX = 65536,
     WORLD_PROCESSES_MAX = 2048,
@@ -50,17 +52,23 @@ struct world_process {
     const char *exe;       /* NULL: not permitted to read it */
     const char *arguments; /* each ends with a NUL, the last one with two; NULL: not permitted */
     const char *cgroup;
-    const char *environ; /* likewise */
+    const char *cwd;        /* NULL: "/" */
+    const char *parent_exe; /* NULL: "/bin/sh" */
+    const char *environ;    /* likewise */
     enum world_picture picture;
+    /* What its threads show up to then, when it runs already. */
+    enum world_picture late_picture;
+    struct moment shows_at;
     char state; /* of /proc/PID/stat */
     const struct world_file *files;
     size_t n_files;
     bool is_dead;
     bool has_no_handle;
-    bool hides_pid;     /* its connections have no pid in our namespace */
-    bool hides_environ; /* not permitted to read it */
-    bool is_silent;     /* questions about it are never answered */
-    uint64_t held;      /* the number under which its handle is held, 0 when it is not */
+    bool hides_pid;      /* its connections have no pid in our namespace */
+    bool hides_environ;  /* not permitted to read it */
+    bool is_silent;      /* questions about it are never answered */
+    uint64_t held;       /* the number under which its handle is held, 0 when it is not */
+    bool was_told_ended; /* while its handle was held */
     bool was_killed;
     const char *killed_as; /* what it ran then */
 };
@@ -172,8 +180,8 @@ struct world {
     /* Connections wait to be accepted, and what peers send to be read, until somebody delivers
      * them; questions to be answered, until somebody answers. Else all this is done at once. */
     bool is_network_slow;
-    bool are_answers_slow; /* Around every call into the broker, for whoever wants to make memory
-                              run short in it. */
+    bool are_answers_slow;
+    /* Around every call into the broker, for whoever wants to make memory run short in it. */
     void (*before_call)(void *context);
     void (*after_call)(void *context);
     void *context;
@@ -181,6 +189,7 @@ struct world {
     bool fails_to_hold;
     bool fails_to_kill;
     bool fails_to_send;
+    struct span lag;      /* from Resume until threads show that a runtime runs */
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
     struct world_question *questions; /* open ones */
@@ -286,6 +295,36 @@ _Noreturn void world_fail(const char *format, ...) PRINTF_LIKE(1, 2);
 void *world_need(void *memory);
 struct facts *world_look(const struct world_process *process,
                          const struct action_question *question, struct moment now);
+
+/* Around every call into the broker. */
+static inline void world_before_call(struct world *world)
+{
+    if (world->before_call)
+        world->before_call(world->context);
+}
+
+static inline void world_after_call(struct world *world)
+{
+    if (world->after_call)
+        world->after_call(world->context);
+}
+
+/* Carries out everything but what waits in queues of listeners. */
+void world_settle_all_but_queues(struct world *world);
+
+/* world_network.c */
+
+/* What the broker wants of a connection: that it is sent, closed or read to its end. */
+void world_take_message(struct world_connection *connection, struct action *action);
+void world_close(struct world_connection *connection);
+void world_ask_read(struct world_connection *connection);
+/* Reads once from one of those that are to be read; false when there is nothing more. */
+bool world_read_asked(struct world *world);
+/* Accepts one of those that wait, of one listener after the other. */
+bool world_accept_next(struct world *world);
+/* The daemon is gone, and with it its ends of all connections. */
+void world_cut_connections(struct world *world);
+void world_free_connections(struct world *world);
 void world_drop_message(struct world_connection *connection);
 void world_send_reply(struct world_connection *connection, bool is_ok, const void *payload,
                       size_t length);

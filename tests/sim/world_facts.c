@@ -34,19 +34,28 @@ static size_t block_length(const char *block)
     return (size_t)(at - block);
 }
 
-static void set_threads(struct facts *facts, const struct world_process *process)
+/* Threads take a while to show that a runtime runs. */
+static enum world_picture shown_picture(const struct world_process *process, struct moment now)
+{
+    return process->picture == WORLD_RUNNING && moment_is_before(now, process->shows_at)
+               ? process->late_picture
+               : process->picture;
+}
+
+static void set_threads(struct facts *facts, const struct world_process *process,
+                        enum world_picture picture)
 {
     static const char *const running[] = {".NET SynchManag", ".NET EventPipe", ".NET Finalizer",
                                           ".NET DebugPipe"};
-    size_t n = process->picture == WORLD_RUNNING ? 4 : process->picture == WORLD_SUSPENDED ? 2 : 0;
+    size_t n = picture == WORLD_RUNNING ? 4 : picture == WORLD_SUSPENDED ? 2 : 0;
 
-    if (process->picture == WORLD_UNREADABLE) {
+    if (picture == WORLD_UNREADABLE) {
         facts->threads_error = EACCES;
         return;
     }
     facts->threads_error = 0;
     facts->threads[facts->n_threads++] = (struct facts_thread){process->pid, "app"};
-    if (process->picture == WORLD_STRANGE)
+    if (picture == WORLD_STRANGE)
         facts->threads[facts->n_threads++] = (struct facts_thread){process->pid + 1, "app"};
     for (size_t i = 0; i < n; i++) {
         struct facts_thread *thread = &facts->threads[facts->n_threads++];
@@ -103,11 +112,11 @@ struct facts *world_look(const struct world_process *process,
     if (question->wanted & FACTS_EXE)
         set_link(&facts->exe, process->exe);
     if (question->wanted & FACTS_CWD)
-        set_link(&facts->cwd, "/");
+        set_link(&facts->cwd, process->cwd ? process->cwd : "/");
     if (question->wanted & FACTS_CGROUP)
         set_link(&facts->cgroup, process->cgroup);
     if (question->wanted & FACTS_PARENT)
-        set_link(&facts->parent_exe, "/bin/sh");
+        set_link(&facts->parent_exe, process->parent_exe ? process->parent_exe : "/bin/sh");
     if (question->wanted & FACTS_ARGUMENTS) {
         if (process->arguments)
             facts_text_set(&facts->arguments, process->arguments, block_length(process->arguments));
@@ -121,7 +130,7 @@ struct facts *world_look(const struct world_process *process,
             facts->environ.error = EACCES;
     }
     if (question->wanted & FACTS_THREADS)
-        set_threads(facts, process);
+        set_threads(facts, process, shown_picture(process, now));
     if (question->wanted & FACTS_FILES) {
         facts->files = world_need(calloc(question->n_files, sizeof *facts->files));
         for (; facts->n_files < question->n_files; facts->n_files++)

@@ -184,9 +184,14 @@ static bool runs(const struct world_runtime *runtime)
 
 static void resume_port(struct world_runtime *runtime, size_t port)
 {
+    struct world_process *process = runtime->process;
+
     runtime->is_resumed[port] = true;
-    if (runs(runtime))
-        runtime->process->picture = WORLD_RUNNING;
+    if (!runs(runtime) || process->picture == WORLD_RUNNING)
+        return;
+    process->late_picture = process->picture;
+    process->shows_at = moment_after(runtime->world->now, runtime->world->lag);
+    process->picture = WORLD_RUNNING;
 }
 
 static void send_info(struct world_connection *connection, enum command_id id)

@@ -175,6 +175,40 @@ START_TEST(a_process_with_many_cookies_is_resumed)
 }
 END_TEST
 
+/* It runs since it was resumed, and its threads do not show it yet; that another policy has room
+ * for it does not make it new. */
+START_TEST(over_the_limit_of_cookies_nobody_is_new_to_the_next_policy)
+{
+    static const char *const policies[] = {HEAD "limits: { cookies_per_process: 1 }\n" RULE,
+                                           HEAD "limits: { cookies_per_process: 8 }\n" RULE};
+    struct world *world = world_new(policies[0]);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *before = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct world_runtime *runtime = world_runtime(world, process, "bbbbbbbb", first, 1);
+    struct world_runtime *later;
+
+    world->lag = span_from_s(5);
+    world_connect_port(before, 0);
+    world_end(before->connections[0]);
+    world_connect_port(runtime, 0);
+    ck_assert(world_set_policy(world, policies[1]));
+    ck_assert(world_serve_one(runtime));
+    ck_assert_str_eq(world_story(runtime), "resume");
+    world_serve_one(runtime);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_UNKNOWN);
+    /* Long after that whoever comes by an exec is new. */
+    world_pass(world, span_from_s(10), false);
+    world_end(runtime->connections[0]);
+    process->picture = WORLD_SUSPENDED;
+    later = world_runtime(world, process, "cccccccc", first, 1);
+    world_start(later);
+    ck_assert(world_serve_one(later));
+    ck_assert_str_eq(world_story(later), "kind");
+    world_free(world);
+}
+END_TEST
+
 /* Its arguments and its environment may be as long as the kernel allows, so they are not read again
  * and again. */
 START_TEST(a_process_without_room_for_a_cookie_is_not_looked_at_in_full)
@@ -368,6 +402,61 @@ START_TEST(who_may_have_been_resumed_over_the_limit_gets_no_plan)
 }
 END_TEST
 
+/* It runs already when it becomes known to a daemon that leaves everybody to the next one. */
+START_TEST(resume_over_the_limit_is_recorded_while_stopping)
+{
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 1 }\n" RULE);
+    struct world_connection *other = world_connect(world, world_process(world, "/app", ENVIRON), 0);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+
+    world->lag = span_from_s(5);
+    world_start(runtime);
+    world_end(other);
+    world_stop(world, BROKER_STOP_KEEP);
+    ck_assert(world_serve_one(runtime));
+    ck_assert_str_eq(world_story(runtime), "resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_DECIDING);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    world_free(world);
+}
+END_TEST
+
+/* A plan that fails before anything was sent leaves no record. So the Resume that follows has to,
+ * even the one over the limit that may be the only one: threads do not show at once that it runs,
+ * and the next daemon would begin again. */
+START_TEST(resume_over_the_limit_is_recorded)
+{
+    struct world *world =
+        world_new(HEAD "limits: { connections_per_user: 1 }\n"
+                       "rules: [ { name: r, match: all, env: { ONE: null } } ]\n");
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+
+    process->has_no_handle = true;
+    process->hides_environ = true;
+    world->lag = span_from_s(5);
+    world_start(runtime);
+    while (world_find(world, "aaaaaaaa")->state < RUNTIME_RESUMING) {
+        if (runtime->n_commands == 1)
+            world_connect(world, world_process(world, "/app", ENVIRON), 0);
+        ck_assert(world_serve_one(runtime));
+    }
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_FAILED);
+    ck_assert_uint_eq(world_find(world, "aaaaaaaa")->n_connections, 0);
+    ck_assert(world_serve_one(runtime));
+    ck_assert_str_eq(world_story(runtime), "kind, info3, environment, resume");
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_serve(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, environment, resume, resume");
+    world_free(world);
+}
+END_TEST
+
 static const char *story_of_another(struct world *world, const char *cookie)
 {
     struct world_runtime *runtime =
@@ -377,6 +466,27 @@ static const char *story_of_another(struct world *world, const char *cookie)
     world_serve(world);
     return world_story(runtime);
 }
+
+/* One that is over the limit for long is resumed again and again, and still only one. */
+START_TEST(one_that_was_resumed_over_the_limit_many_times)
+{
+    static const char planned[] = "kind, info3, env ONE=1, resume";
+    struct world *world = world_new(HEAD "limits: { connections_per_user: 1, hello: 1m }\n" RULE);
+    struct world_connection *silent =
+        world_connect(world, world_process(world, "/app", ENVIRON), 0);
+    struct world_runtime *runtime =
+        world_runtime(world, world_process(world, "/app", ENVIRON), "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world_pass(world, span_from_s(50), true);
+    ck_assert_uint_gt(runtime->n_taken, 32);
+    ck_assert_ptr_null(strstr(world_story(runtime), "kind"));
+    world_kill(world, runtime->process);
+    world_end(silent);
+    ck_assert_str_eq(story_of_another(world, "bbbbbbbb"), planned);
+    world_free(world);
+}
+END_TEST
 
 /* They are too many to be remembered one by one: then it may be any of its user for a while, even
  * when nothing else of that user is left. */
@@ -835,7 +945,10 @@ UNIT_TESTS(
     the_oldest_silent_one_makes_room, silence_delays_nobody, a_process_with_many_cookies_is_resumed,
     a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
     who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
-    a_port_over_the_limit_ends_the_plan, in_the_middle_of_its_plan_nobody_is_over_the_limit,
+    a_port_over_the_limit_ends_the_plan, over_the_limit_of_cookies_nobody_is_new_to_the_next_policy,
+    one_that_was_resumed_over_the_limit_many_times, resume_over_the_limit_is_recorded,
+    resume_over_the_limit_is_recorded_while_stopping,
+    in_the_middle_of_its_plan_nobody_is_over_the_limit,
     over_its_runtimes_a_user_is_resumed_without_a_plan,
     descriptors_that_run_short_pause_the_listeners, listeners_are_paused_without_memory,
     those_who_run_make_room_for_who_is_missed, who_is_missed_and_does_not_come_costs_little,

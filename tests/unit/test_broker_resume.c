@@ -603,7 +603,7 @@ END_TEST
 
 /* Over a limit, what comes back from its Resume is not counted, so that one that waits would be
  * taken for it. */
-START_TEST(over_a_limit_another_port_is_not_forgotten)
+static void check_another_port(enum world_picture picture, enum runtime_state state)
 {
     struct world *world =
         world_new("version: 1\n"
@@ -615,6 +615,7 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
     struct world_connection *resumed, *waiting;
     struct world_command command;
 
+    process->picture = picture;
     for (size_t i = 0; i < 2; i++)
         world_start(world_runtime(world, world_process(world, "/app", PORT),
                                   i == 0 ? "11111111" : "22222222", first, 1));
@@ -625,6 +626,7 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
     world_send_status(resumed, true, 0);
     world_end(resumed);
     world_pass(world, span_from_s(1), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, state);
     waiting = world_connect(world, process, 0);
     world_advertise(waiting, &cookie, (uint64_t)process->pid);
     ck_assert(!world_peek_command(waiting, &command));
@@ -632,8 +634,50 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
     world_advertise(resumed, &cookie, (uint64_t)process->pid);
     ck_assert(world_take_command(resumed, &command));
     ck_assert_int_eq(command.id, COMMAND_RESUME);
-    ck_assert(world_take_command(waiting, &command));
-    ck_assert_int_eq(command.id, COMMAND_RESUME);
+    ck_assert_int_eq(world_peek_command(waiting, &command), picture != WORLD_RUNNING);
+    world_free(world);
+}
+
+START_TEST(over_a_limit_another_port_is_not_forgotten)
+{
+    check_another_port(WORLD_SUSPENDED, RUNTIME_SETTLING);
+    /* That nothing shows that it does not run is not to see it run. */
+    check_another_port(WORLD_STRANGE, RUNTIME_RUNNING);
+    check_another_port(WORLD_UNREADABLE, RUNTIME_RUNNING);
+    check_another_port(WORLD_RUNNING, RUNTIME_RUNNING);
+}
+END_TEST
+
+/* Nor does one that was over a limit when it was resumed, and is no runtime to us. */
+START_TEST(a_neighbour_over_the_limit_says_nothing)
+{
+    struct world *world =
+        world_new("version: 1\n"
+                  "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+                  "control: { path: /run/diagport/control.sock }\n"
+                  "limits: { connections_per_user: 2 }\n");
+    struct world_process *process = world_process(world, "/app", TWICE);
+    struct world_runtime *neighbour = world_runtime(world, process, "bbbbbbbb", first, 1);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", twice, 2);
+    struct world_connection *others[2];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        others[i] = world_connect(world, world_process(world, "/app", PORT), 0);
+    world_connect_port(neighbour, 0);
+    world_serve_one(neighbour);
+    ck_assert_int_eq(process->picture, WORLD_RUNNING);
+    world_end(neighbour->connections[0]);
+    neighbour->connections[0] = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        world_end(others[i]);
+    /* Both Resumes that are counted go to one of its ports. */
+    world_connect_port(runtime, 0);
+    world_serve(world);
+    world_connect_port(runtime, 1);
+    world_serve(world);
+    ck_assert(!runtime->is_resumed[1]);
+    world_pass(world, span_from_s(1), true);
+    ck_assert(runtime->is_resumed[1]);
     world_free(world);
 }
 END_TEST
@@ -648,6 +692,7 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            a_last_connection_of_the_forgotten_is_nobody,
            whose_process_has_ended_and_who_still_speaks_is_resumed,
            who_cannot_be_identified_goes_on_with_no_plan, a_neighbour_that_runs_says_nothing,
+           a_neighbour_over_the_limit_says_nothing,
            neighbours_are_looked_after_when_the_handle_goes,
            neighbours_are_looked_after_when_its_owner_ends, a_second_port_without_facts_is_its_own,
            over_a_limit_another_port_is_not_forgotten, who_stays_unidentified_stays_one);
