@@ -380,23 +380,55 @@ static bool set_target(struct client *client, const char *target)
     return is_set;
 }
 
-static int ask(struct client *client, const char *target, json_t **ret_answer)
+static int transfer(struct client *client, const char *target)
 {
     CURLcode code;
 
-    *ret_answer = NULL;
     begin_request(client);
     if (!set_target(client, target))
         return output_no_memory();
     curl_easy_setopt(client->easy, CURLOPT_TIMEOUT, (long)ANSWER_SECONDS_MAX);
     code = curl_easy_perform(client->easy);
-    return code == CURLE_OK ? take_answer(client, ret_answer) : explain_transfer(client, code);
+    return code == CURLE_OK ? STATUS_DONE : explain_transfer(client, code);
+}
+
+static int ask(struct client *client, const char *target, json_t **ret_answer)
+{
+    int status;
+
+    *ret_answer = NULL;
+    status = transfer(client, target);
+    return status == STATUS_DONE ? take_answer(client, ret_answer) : status;
 }
 
 int client_get(struct client *client, const char *target, json_t **ret_answer)
 {
     curl_easy_setopt(client->easy, CURLOPT_HTTPGET, 1L);
     return ask(client, target, ret_answer);
+}
+
+int client_get_text(struct client *client, const char *target, const char **ret_text)
+{
+    json_t *problem = NULL;
+    int status;
+
+    curl_easy_setopt(client->easy, CURLOPT_HTTPGET, 1L);
+    status = transfer(client, target);
+    if (status != STATUS_DONE)
+        return status;
+    if (http_status(client) != 200) {
+        status = take_answer(client, &problem);
+        json_decref(problem);
+        return status;
+    }
+    if (bytes_finish(&client->body) != 0)
+        return output_no_memory();
+    *ret_text = (const char *)client->body.data;
+    if (strlen(*ret_text) == client->body.length)
+        return STATUS_DONE;
+    output_error("whoever answers at %s is no diagportd: its answer is no text",
+                 client->place.path);
+    return STATUS_NO;
 }
 
 int client_post(struct client *client, const char *target, const json_t *body, json_t **ret_answer)

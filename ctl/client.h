@@ -33,6 +33,10 @@ int client_get(struct client *client, const char *target, json_t **ret_answer) M
 int client_post(struct client *client, const char *target, const json_t *body,
                 json_t **ret_answer) MUST_CHECK;
 
+/* GET of an answer that is text, which the client keeps until it is asked the next thing. There is
+ * no NUL in it but the one at its end. */
+int client_get_text(struct client *client, const char *target, const char **ret_text) MUST_CHECK;
+
 struct client_follower {
     /* One line of the answer. A status, to go on with STATUS_DONE. */
     int (*take)(void *context, const json_t *line);

@@ -68,6 +68,7 @@ extern const struct command command_help;
 extern const struct command command_hold;
 extern const struct command command_kill;
 extern const struct command command_list;
+extern const struct command command_metrics;
 extern const struct command command_reload;
 extern const struct command command_resume;
 extern const struct command command_rules;

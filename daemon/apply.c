@@ -2,28 +2,35 @@
 
 #include "daemon/apply.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
-#include "daemon/facts.h"
 #include "daemon/handle.h"
-#include "daemon/questions.h"
+#include "daemon/kills.h"
+#include "daemon/looks.h"
 #include "daemon/store.h"
 #include "lib/broker.h"
 #include "lib/facts.h"
 
-/* Deadlines and peers wait no longer than that for processes to be looked at. */
-#define LOOK_TIME span_from_ms(5)
+/* A question of the core that waits for its answer. */
+struct question {
+    struct look look;
+    struct apply *apply;
+    struct action *action;
+    int pidfd; /* of its own; -1 when the process's is held, or there is none */
+};
 
 struct apply {
     struct apply_options options;
     struct broker *broker;
     struct handle_table *handles;
     struct peer_owner peers;
-    struct questions *questions;
-    bool is_paused; /* as the listeners were told */
-    int pidfd;      /* of the answer at hand; -1 when there is none or it was taken */
+    struct looks *looks;
+    struct kills *kills; /* NULL when nobody may */
+    bool is_paused;      /* as the listeners were told */
+    int pidfd;           /* of the answer at hand, if it is its own; -1 when it was taken */
 };
 
 static void on_process_end(void *context, uint64_t process)
@@ -39,6 +46,45 @@ static void settle(void *context)
     apply_settle(context);
 }
 
+static void be_stuck(void *context, bool is_stuck)
+{
+    const struct apply *apply = context;
+
+    broker_alarm(apply->broker, ALARM_PROBE, is_stuck,
+                 "too many looks at processes hang in the kernel, so nothing is known of anybody",
+                 clock_now());
+}
+
+static void on_kill_failed(void *context, uint64_t process)
+{
+    struct apply *apply = context;
+
+    broker_kill_failed(apply->broker, process, clock_now());
+    apply_settle(apply);
+}
+
+static bool make_rooms(struct apply *apply)
+{
+    const struct apply_options *options = &apply->options;
+    const struct looks_options looks = {
+        .workers = options->workers,
+        .be_stuck = be_stuck,
+        .context = apply,
+    };
+    struct kills_options kills = {
+        .workers = options->workers,
+        .failed = on_kill_failed,
+        .context = apply,
+    };
+
+    apply->looks = looks_new(&looks);
+    apply->handles = handle_table_new(options->loop, on_process_end, apply);
+    kills.handles = apply->handles;
+    if (options->may_kill)
+        apply->kills = kills_new(&kills);
+    return apply->looks && apply->handles && (apply->kills || !options->may_kill);
+}
+
 struct apply *apply_new(const struct apply_options *options)
 {
     struct apply *apply = calloc(1, sizeof *apply);
@@ -49,9 +95,7 @@ struct apply *apply_new(const struct apply_options *options)
     apply->broker = options->broker;
     apply->pidfd = -1;
     peer_owner_init(&apply->peers, options->broker, options->loop, settle, apply);
-    apply->questions = questions_new();
-    apply->handles = handle_table_new(options->loop, on_process_end, apply);
-    return apply->handles && apply->questions ? apply : apply_free(apply);
+    return make_rooms(apply) ? apply : apply_free(apply);
 }
 
 struct apply *apply_free(struct apply *apply)
@@ -59,8 +103,9 @@ struct apply *apply_free(struct apply *apply)
     if (!apply)
         return NULL;
     peer_owner_deinit(&apply->peers);
+    looks_free(apply->looks);
+    kills_free(apply->kills);
     handle_table_free(apply->handles);
-    questions_free(apply->questions);
     free(apply);
     return NULL;
 }
@@ -68,6 +113,11 @@ struct apply *apply_free(struct apply *apply)
 struct peer_owner *apply_peers(struct apply *apply)
 {
     return &apply->peers;
+}
+
+struct looks *apply_looks(struct apply *apply)
+{
+    return apply->looks;
 }
 
 /* A handle of its own for the question, unless one is held: first that of whoever made the
@@ -88,6 +138,101 @@ static void lose_question(struct apply *apply)
 {
     broker_alarm(apply->broker, ALARM_MEMORY, true, "memory ran out for looking at a process",
                  clock_now());
+}
+
+static struct question *question_of(struct look *look)
+{
+    return container_of(look, struct question, look);
+}
+
+/* Whoever asked about a connection and is gone took the connection with him, so nothing of these
+ * others may be touched. */
+static bool begin_question(struct look *look)
+{
+    struct question *question = question_of(look);
+    const struct apply *apply = question->apply;
+    const struct action *action = question->action;
+
+    if (!broker_awaits(apply->broker, action->question.id))
+        return false;
+    if (action->process == 0 || handle_get(apply->handles, action->process) < 0)
+        question->pidfd = open_handle(action);
+    return true;
+}
+
+static int handle_of(const struct question *question)
+{
+    uint64_t process = question->action->process;
+
+    if (question->pidfd >= 0 || process == 0)
+        return question->pidfd;
+    return handle_get(question->apply->handles, process);
+}
+
+static void answer_question(struct look *look, struct facts *facts)
+{
+    struct question *question = question_of(look);
+    struct apply *apply = question->apply;
+
+    if (!facts) {
+        lose_question(apply);
+        return;
+    }
+    if (!broker_awaits(apply->broker, look->question->id)) {
+        facts_free(facts);
+        return;
+    }
+    looks_judge(facts, look->question, handle_of(question));
+    apply->pidfd = question->pidfd;
+    question->pidfd = -1;
+    broker_answer(apply->broker, look->question->id, facts, clock_now());
+    apply_settle(apply);
+    if (apply->pidfd >= 0)
+        close(apply->pidfd);
+    apply->pidfd = -1;
+}
+
+static void end_question(struct look *look)
+{
+    struct question *question = question_of(look);
+
+    if (question->pidfd >= 0)
+        close(question->pidfd);
+    action_free(question->action);
+    free(question);
+}
+
+/* Takes the action. */
+static void ask(struct apply *apply, struct action *action)
+{
+    static const struct look_owner owner = {begin_question, answer_question, end_question};
+    struct question *question = malloc(sizeof *question);
+
+    if (!question) {
+        action_free(action);
+        lose_question(apply);
+        return;
+    }
+    *question = (struct question){
+        .look = {.entry.uid = action->question.uid, .owner = &owner, .question = &action->question},
+        .apply = apply,
+        .action = action,
+        .pidfd = -1,
+    };
+    if (!looks_put(apply->looks, &question->look)) {
+        end_question(&question->look);
+        lose_question(apply);
+    }
+}
+
+/* Directly where the daemon may, as with processes of its own user. */
+static void kill_process(struct apply *apply, uint64_t process)
+{
+    int error = handle_kill(apply->handles, process);
+
+    if (error == 0 || (error == -EPERM && apply->kills && kills_put(apply->kills, process)))
+        return;
+    broker_kill_failed(apply->broker, process, clock_now());
 }
 
 static void hold_process(struct apply *apply, uint64_t process)
@@ -113,9 +258,8 @@ static void carry_out(struct apply *apply, struct action *action)
         peer_ask_read(action->connection);
         break;
     case ACTION_ASK:
-        /* Later: the core is not called while its actions are carried out. */
-        if (!questions_put(apply->questions, action))
-            lose_question(apply);
+        /* Answered later: the core is not called while its actions are carried out. */
+        ask(apply, action);
         return;
     case ACTION_HOLD_PROCESS:
         hold_process(apply, action->process);
@@ -124,8 +268,7 @@ static void carry_out(struct apply *apply, struct action *action)
         handle_drop(apply->handles, action->process);
         break;
     case ACTION_KILL:
-        if (handle_kill(apply->handles, action->process) != 0)
-            broker_kill_failed(apply->broker, action->process, clock_now());
+        kill_process(apply, action->process);
         break;
     case ACTION_MARK:
         store_mark(apply->options.store, action->slot, action->mark);
@@ -148,49 +291,16 @@ void apply_settle(struct apply *apply)
     }
 }
 
-/* The next one that somebody still waits for. Whoever asked about a connection and is gone took the
- * connection with him, so nothing of these others may be touched. */
-static struct action *next_question(struct apply *apply)
+struct moment apply_next(const struct apply *apply)
 {
-    struct action *action;
+    struct moment next = looks_next(apply->looks);
 
-    while ((action = questions_take(apply->questions)) &&
-           !broker_awaits(apply->broker, action->question.id))
-        action_free(action);
-    return action;
+    return apply->kills ? moment_earlier(next, kills_next(apply->kills)) : next;
 }
 
-static void answer(struct apply *apply, const struct action *action)
+void apply_run(struct apply *apply)
 {
-    int held = action->process != 0 ? handle_get(apply->handles, action->process) : -1;
-    struct facts *facts;
-
-    apply->pidfd = held < 0 ? open_handle(action) : -1;
-    facts = facts_look(&action->question, held < 0 ? apply->pidfd : held);
-    if (facts)
-        broker_answer(apply->broker, action->question.id, facts, clock_now());
-    else
-        lose_question(apply);
-    apply_settle(apply);
-    if (apply->pidfd >= 0)
-        close(apply->pidfd);
-    apply->pidfd = -1;
-}
-
-void apply_look(struct apply *apply)
-{
-    struct moment end = moment_after(clock_now(), LOOK_TIME);
-    struct action *action;
-
-    do {
-        action = next_question(apply);
-        if (action)
-            answer(apply, action);
-        action_free(action);
-    } while (action && !moment_is_due(end, clock_now()));
-}
-
-bool apply_has_questions(const struct apply *apply)
-{
-    return !questions_is_empty(apply->questions);
+    looks_run(apply->looks);
+    if (apply->kills)
+        kills_run(apply->kills, clock_now());
 }

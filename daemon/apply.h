@@ -14,13 +14,17 @@
 
 struct apply;
 struct broker;
+struct looks;
 struct loop;
 struct store;
+struct workers;
 
 struct apply_options {
     struct broker *broker;
     struct loop *loop;
-    struct store *store; /* NULL when no records can be kept */
+    struct workers *workers; /* of the probe; ours to use */
+    struct store *store;     /* NULL when no records can be kept */
+    bool may_kill;           /* there can be workers that kill */
     /* The core wants nobody accepted, or wants it again. */
     void (*pause)(void *context, bool is_paused);
     void *context;
@@ -39,9 +43,10 @@ struct peer_owner *apply_peers(struct apply *apply);
  * but questions. */
 void apply_settle(struct apply *apply);
 
-/* Answers questions of the core, for some milliseconds; those of one user take turns with those of
- * others. */
-void apply_look(struct apply *apply);
+/* For looks that others want. */
+struct looks *apply_looks(struct apply *apply);
 
-/* True when apply_look has something to do. */
-bool apply_has_questions(const struct apply *apply);
+/* When to call apply_run at the latest. */
+struct moment apply_next(const struct apply *apply);
+/* Has processes looked at and killed; what comes of it are events of the loop. */
+void apply_run(struct apply *apply);

@@ -14,9 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/path.h"
 #include "host/host.h"
+#include "host/path.h"
+#include "host/rights.h"
 #include "lib/names.h"
+#include "probe/probe.h"
 
 enum {
     DROP_INS_MAX = 1000,
@@ -97,7 +99,7 @@ static void complain_of_call(struct files *files, const char *file, const char *
 /* Root's, or our own where we are not root's: nobody else may change what we do to others. */
 static bool is_trusted_owner(const struct files *files, uid_t owner)
 {
-    return owner == geteuid() || (!files->is_user && owner == 0);
+    return owner == rights_own_uid() || (!files->is_user && owner == 0);
 }
 
 static const char *mistrust(const struct files *files, const struct stat *status)
@@ -387,21 +389,6 @@ static void take_files(struct files *files, const char *file)
     free(folder_name);
 }
 
-static bool may_kill_others(void)
-{
-    unsigned long long effective = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "re");
-
-    while (status && fgets(line, sizeof line, status)) {
-        if (sscanf(line, "CapEff: %llx", &effective) == 1)
-            break;
-    }
-    if (status)
-        fclose(status);
-    return effective >> 5 & 1; /* CAP_KILL */
-}
-
 const struct policy_host *config_host(void)
 {
     static struct policy_host host;
@@ -409,7 +396,8 @@ const struct policy_host *config_host(void)
 
     if (!is_known) {
         host_init(&host);
-        host.may_kill = may_kill_others();
+        /* By the probe, when we have given the right up. */
+        host.may_kill = rights_held() & probe_rights_to_kill();
         is_known = true;
     }
     return &host;

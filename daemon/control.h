@@ -18,6 +18,7 @@
 #include "lib/util.h"
 
 struct control;
+struct looks;
 struct loop;
 struct notices;
 struct ports;
@@ -46,6 +47,7 @@ struct control_options {
     struct loop *loop;
     struct broker *broker;
     struct ports *ports;
+    struct looks *looks;
     const struct notices *notices;
     const struct control_reloads *reloads;
     size_t usable_descriptors;

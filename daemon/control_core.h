@@ -18,6 +18,7 @@
 #include "daemon/control.h"
 #include "daemon/http.h"
 #include "daemon/listener.h"
+#include "daemon/ration.h"
 
 struct control_route;
 
@@ -36,8 +37,8 @@ struct control {
     struct moment retry; /* the system had no descriptor to give */
     size_t n_followers;
     size_t n_limited_followers; /* all but root's */
-    struct moment denied_window;
-    unsigned n_denied; /* calls that were denied and told of, in the window */
+    struct ration denied;       /* calls that were denied, and may be told of since then */
+    struct moment denied_since;
 };
 
 /* One request on its way to an answer. */

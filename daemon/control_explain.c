@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "daemon/control_core.h"
-#include "daemon/facts.h"
 #include "daemon/handle.h"
+#include "daemon/looks.h"
 #include "daemon/ports.h"
 #include "daemon/view.h"
 #include "lib/action.h"
@@ -34,7 +34,7 @@ struct subject {
     int32_t pid; /* 0: attributes were given */
     const struct runtime *runtime;
     struct attributes attributes;
-    struct facts *facts; /* about the process itself; NULL for given attributes */
+    const struct facts *facts; /* about the process itself; NULL for given attributes */
     struct match_decision decision;
     struct plan plan;
     enum runtime_kind assumed_kind;
@@ -43,27 +43,149 @@ struct subject {
 static void deinit(struct subject *subject)
 {
     attributes_deinit(&subject->attributes);
-    facts_free(subject->facts);
     match_decision_deinit(&subject->decision);
     plan_deinit(&subject->plan);
 }
 
 /* A process. */
 
-static struct facts *look(int32_t pid, uint32_t wanted, char **files, size_t n_files)
-{
-    struct action_question question = {
-        .pid = pid,
-        .wanted = wanted,
-        .files = files,
-        .n_files = n_files,
-    };
-    int pidfd = handle_of_pid(pid);
-    struct facts *facts = facts_look(&question, pidfd);
+/*
+ * Processes are looked at by others, and that takes its time: so a request is
+ * put off for each look, and then begun again with what was found. It may end
+ * before the look does.
+ */
+enum look_kind { LOOK_PROCESS, LOOK_FILES, LOOK_KINDS };
 
-    if (pidfd >= 0)
-        close(pidfd);
-    return facts;
+struct inquiry {
+    struct look look;
+    struct action_question question; /* with names of its own */
+    struct http_request *request;    /* NULL when it has ended */
+    bool is_looking;
+    enum look_kind kind; /* of the look at hand */
+    int pidfd;
+    bool was_put_off[LOOK_KINDS]; /* for it */
+    struct facts *found[LOOK_KINDS];
+};
+
+static struct inquiry *inquiry_of(struct look *look)
+{
+    return container_of(look, struct inquiry, look);
+}
+
+static void forget_question(struct inquiry *inquiry)
+{
+    for (size_t i = 0; i < inquiry->question.n_files; i++)
+        free(inquiry->question.files[i]);
+    free(inquiry->question.files);
+    inquiry->question = (struct action_question){0};
+}
+
+static void free_inquiry(void *state)
+{
+    struct inquiry *inquiry = state;
+
+    inquiry->request = NULL;
+    if (inquiry->is_looking)
+        return;
+    for (size_t i = 0; i < LOOK_KINDS; i++)
+        facts_free(inquiry->found[i]);
+    forget_question(inquiry);
+    free(inquiry);
+}
+
+static bool begin_look(struct look *look)
+{
+    struct inquiry *inquiry = inquiry_of(look);
+
+    if (!inquiry->request)
+        return false;
+    inquiry->pidfd = handle_of_pid(inquiry->question.pid);
+    return true;
+}
+
+/* Without memory for it there is an end, and no answer. */
+static void take_look(struct look *look, struct facts *facts)
+{
+    struct inquiry *inquiry = inquiry_of(look);
+
+    if (facts)
+        looks_judge(facts, &inquiry->question, inquiry->pidfd);
+    inquiry->found[inquiry->kind] = facts;
+}
+
+static void end_look(struct look *look)
+{
+    struct inquiry *inquiry = inquiry_of(look);
+
+    if (inquiry->pidfd >= 0)
+        close(inquiry->pidfd);
+    inquiry->pidfd = -1;
+    inquiry->is_looking = false;
+    forget_question(inquiry);
+    if (inquiry->request)
+        http_call_again(inquiry->request);
+    else
+        free_inquiry(inquiry);
+}
+
+static bool copy_question(struct inquiry *inquiry, const struct action_question *question)
+{
+    struct action_question *copy = &inquiry->question;
+
+    *copy = (struct action_question){.pid = question->pid, .wanted = question->wanted};
+    copy->files = calloc(question->n_files + 1, sizeof *copy->files);
+    if (!copy->files)
+        return false;
+    for (; copy->n_files < question->n_files; copy->n_files++) {
+        copy->files[copy->n_files] = strdup(question->files[copy->n_files]);
+        if (!copy->files[copy->n_files])
+            return false;
+    }
+    return true;
+}
+
+static struct inquiry *get_inquiry(struct control_call *call)
+{
+    static const struct look_owner owner = {begin_look, take_look, end_look};
+    struct inquiry *inquiry = http_state(call->request);
+
+    if (inquiry)
+        return inquiry;
+    inquiry = calloc(1, sizeof *inquiry);
+    if (!inquiry)
+        return NULL;
+    inquiry->look.entry.uid = LOOKS_NOBODY;
+    inquiry->look.owner = &owner;
+    inquiry->look.question = &inquiry->question;
+    inquiry->request = call->request;
+    inquiry->pidfd = -1;
+    return inquiry;
+}
+
+/* What a look found: 0; -EAGAIN when the request was put off for it, or -ENOMEM. */
+static int look(struct control_call *call, enum look_kind kind,
+                const struct action_question *question, const struct facts **ret_found)
+{
+    struct inquiry *inquiry = get_inquiry(call);
+
+    if (!inquiry)
+        return -ENOMEM;
+    *ret_found = inquiry->found[kind];
+    if (*ret_found)
+        return 0;
+    /* One that found nothing ran out of memory. */
+    if (!inquiry->was_put_off[kind] && copy_question(inquiry, question) &&
+        looks_put(call->control->options.looks, &inquiry->look)) {
+        inquiry->kind = kind;
+        inquiry->is_looking = true;
+        inquiry->was_put_off[kind] = true;
+        http_put_off(call->request, inquiry, free_inquiry);
+        return -EAGAIN;
+    }
+    forget_question(inquiry);
+    if (!http_state(call->request))
+        free_inquiry(inquiry);
+    return -ENOMEM;
 }
 
 /* The runtime that is known of a process, if it is one only and lives. */
@@ -93,19 +215,22 @@ static int take_port(struct subject *subject, const struct control *control)
     return 0;
 }
 
-/* 0, -ENOMEM, or -ESRCH when there is no such process. */
+/* 0, -ENOMEM, -EAGAIN when it is being looked at, -ESRCH when there is no such process, or
+ * -ETIMEDOUT when looking at it hangs. */
 static int take_process(struct subject *subject, struct control_call *call)
 {
     const struct policy *policy = broker_policy(call->control->options.broker);
-    uint32_t wanted =
-        broker_facts_wanted(policy) | FACTS_ENVIRON | FACTS_THREADS | FACTS_CWD | FACTS_PARENT;
-    int error;
+    const struct action_question question = {
+        .pid = subject->pid,
+        .wanted =
+            broker_facts_wanted(policy) | FACTS_ENVIRON | FACTS_THREADS | FACTS_CWD | FACTS_PARENT,
+    };
+    int error = look(call, LOOK_PROCESS, &question, &subject->facts);
 
-    subject->facts = look(subject->pid, wanted, NULL, 0);
-    if (!subject->facts)
-        return -ENOMEM;
+    if (error != 0)
+        return error;
     if (!subject->facts->is_alive)
-        return -ESRCH;
+        return subject->facts->stat.error == ETIMEDOUT ? -ETIMEDOUT : -ESRCH;
     subject->runtime = runtime_of(call, subject->pid);
     error =
         attributes_take_facts(&subject->attributes, subject->pid, subject->facts, policy->names);
@@ -237,27 +362,26 @@ static bool take_given(struct subject *subject, struct control_call *call, json_
 
 /* The decision and what follows from it. */
 
-static int check_files(struct subject *subject)
+static int check_files(struct subject *subject, struct control_call *call)
 {
     struct plan *plan = &subject->plan;
-    char **files = calloc(plan->n_steps + 1, sizeof *files);
-    struct facts *facts;
-    size_t n_files = 0;
+    struct action_question question = {.pid = subject->pid, .wanted = FACTS_FILES};
+    const struct facts *facts;
+    int error = 0;
 
-    if (!files)
+    question.files = calloc(plan->n_steps + 1, sizeof *question.files);
+    if (!question.files)
         return -ENOMEM;
     for (size_t i = 0; i < plan->n_steps; i++) {
         if (plan->steps[i].kind != STEP_VARIABLE)
-            files[n_files++] = (char *)(uintptr_t)plan->steps[i].name;
+            question.files[question.n_files++] = (char *)(uintptr_t)plan->steps[i].name;
     }
-    facts = n_files > 0 ? look(subject->pid, FACTS_FILES, files, n_files) : NULL;
-    free(files);
-    if (n_files > 0 && !facts)
-        return -ENOMEM;
-    if (facts)
+    if (question.n_files > 0)
+        error = look(call, LOOK_FILES, &question, &facts);
+    if (error == 0 && question.n_files > 0)
         plan_check_files(plan, facts, &subject->attributes);
-    facts_free(facts);
-    return 0;
+    free(question.files);
+    return error;
 }
 
 /* What the runtime said of itself, or the one that most of them are, on a port that holds it. */
@@ -275,7 +399,7 @@ static struct command_target assume_target(const struct subject *subject)
     return target;
 }
 
-static int plan(struct subject *subject)
+static int plan(struct subject *subject, struct control_call *call)
 {
     const struct policy_rule *rule = subject->decision.rule;
     struct command_target target = assume_target(subject);
@@ -286,7 +410,7 @@ static int plan(struct subject *subject)
         return 0;
     error = plan_build(&subject->plan, rule);
     if (error == 0 && subject->pid != 0)
-        error = check_files(subject);
+        error = check_files(subject, call);
     if (error != 0)
         return error;
     subject->assumed_kind = target.kind;
@@ -372,7 +496,8 @@ static void decide_and_answer(struct subject *subject, struct control_call *call
 {
     const struct policy *policy = broker_policy(call->control->options.broker);
 
-    if (match_decide(policy, &subject->attributes, &subject->decision) == 0 && plan(subject) == 0)
+    if (match_decide(policy, &subject->attributes, &subject->decision) == 0 &&
+        plan(subject, call) == 0)
         answer(subject, call);
 }
 
@@ -389,6 +514,10 @@ static void explain_process(struct subject *subject, struct control_call *call, 
     error = take_process(subject, call);
     if (error == -ESRCH)
         http_problem(call->request, 404, NULL, "there is no process %d", subject->pid);
+    else if (error == -ETIMEDOUT)
+        http_problem(call->request, 503, NULL,
+                     "process %d cannot be looked at now: looking at it, or at another one, hangs",
+                     subject->pid);
     else if (error == 0)
         decide_and_answer(subject, call);
 }

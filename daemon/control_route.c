@@ -17,8 +17,6 @@
 enum {
     IDS_MAX = 20, /* that are listed when an id is not one runtime's */
     ID_MAX = 64,
-    /* What is denied is told so often: nobody may push everything else out of the events. */
-    DENIED_PER_S = 20,
 };
 
 static const struct control_route routes[] = {
@@ -154,17 +152,18 @@ void control_tell(struct control_call *call, const struct runtime *runtime, cons
         options->tell(options->context, notice);
 }
 
+/* Within bounds: nobody may push everything else out of the events, or hide who else was denied. */
 static void tell_denied(struct control_call *call)
 {
     struct control *control = call->control;
 
     if (!call->route->what)
         return;
-    if (moment_between(control->denied_window, call->now).us >= 1000000) {
-        control->denied_window = call->now;
-        control->n_denied = 0;
+    if (moment_is_due(moment_after(control->denied_since, span_from_s(1)), call->now)) {
+        control->denied_since = call->now;
+        control->denied = (struct ration){0};
     }
-    if (control->n_denied++ < DENIED_PER_S)
+    if (ration_take(&control->denied, http_peer(call->request)->uid))
         control_tell(call, NULL, "forbidden", "the right admin is missing");
 }
 

@@ -3,10 +3,12 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/apply.h"
 #include "daemon/clock.h"
@@ -20,6 +22,8 @@
 #include "daemon/service.h"
 #include "daemon/snapshots.h"
 #include "daemon/store.h"
+#include "daemon/workers.h"
+#include "host/rights.h"
 #include "lib/broker.h"
 #include "lib/bytes.h"
 #include "lib/policy.h"
@@ -32,14 +36,15 @@ enum {
 #define STOP_TIME  span_from_s(2)
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
-#define TELL_AGAIN span_from_ms(100)
-#define LOOK_AGAIN span_from_s(5) /* at the files of our sockets */
+#define LOOK_AGAIN span_from_s(5)    /* at the files of our sockets */
 
 struct daemon {
     struct config_options config;
     struct loop *loop;
+    struct service *service;
     struct store *store;
     struct snapshots *snapshots;
+    struct workers *workers;
     struct broker *broker;
     struct apply *apply;
     struct ports *ports;
@@ -48,25 +53,15 @@ struct daemon {
     struct control_reloads reloads;
     struct descriptors descriptors;
     struct loop_signal *on_term, *on_int, *on_hup;
-    const char *untold; /* the status of a readiness that could not be told; NULL: none */
-    struct moment tell_again;
     struct moment look_again;
     bool wants_reload;
     bool wants_stop;
+    bool is_lost; /* it stops since the probe is gone */
     bool is_stopping;
     struct moment stop_at; /* MOMENT_NEVER while it runs */
 };
 
 static void reload(void *context, struct control_verdict *ret_verdict);
-
-/* A service manager that never hears of it takes us for one that hangs, and ends us. */
-static void tell_ready(struct daemon *daemon, const char *status)
-{
-    bool is_told = service_tell_ready(status);
-
-    daemon->untold = is_told ? NULL : status;
-    daemon->tell_again = is_told ? MOMENT_NEVER : moment_after(clock_now(), TELL_AGAIN);
-}
 
 /* Somebody may remove them, or put others in their place: then nobody comes any more. */
 static void look_at_sockets(struct daemon *daemon)
@@ -96,6 +91,16 @@ static void be_asked_to_reload(void *context)
 
     daemon->wants_reload = true;
     loop_wake(daemon->loop);
+}
+
+/* Nobody could be looked at any more: the next daemon has a new one. */
+static void be_lost(void *context)
+{
+    struct daemon *daemon = context;
+
+    log_error("diagport-probe has ended, and the daemon with it");
+    daemon->is_lost = true;
+    be_asked_to_stop(daemon);
 }
 
 static void be_paused(void *context, bool is_paused)
@@ -146,8 +151,8 @@ static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
 
 static bool refuse_folder(const char *folder)
 {
-    log_error("another diagportd uses the state folder %s; stop it, or give this one another "
-              "folder with --state",
+    log_error("another diagportd uses the state folder %s, or diagport-rescue does; stop it, or "
+              "give this one another folder with --state",
               folder);
     return false;
 }
@@ -282,6 +287,7 @@ static bool start_control(struct daemon *daemon)
         .loop = daemon->loop,
         .broker = daemon->broker,
         .ports = daemon->ports,
+        .looks = apply_looks(daemon->apply),
         .notices = daemon->notices,
         .reloads = &daemon->reloads,
         .usable_descriptors = daemon->descriptors.n_usable,
@@ -299,12 +305,29 @@ static bool start_control(struct daemon *daemon)
     return daemon->control;
 }
 
+static bool start_workers(struct daemon *daemon, int channel)
+{
+    const struct workers_options options = {
+        .loop = daemon->loop,
+        .channel = channel,
+        .lost = be_lost,
+        .context = daemon,
+    };
+
+    daemon->workers = workers_new(&options);
+    if (!daemon->workers)
+        log_error("memory or descriptors ran out: %s", strerror(errno));
+    return daemon->workers;
+}
+
 static bool make_rooms(struct daemon *daemon)
 {
     struct apply_options options = {
         .broker = daemon->broker,
         .loop = daemon->loop,
+        .workers = daemon->workers,
         .store = daemon->store,
+        .may_kill = config_host()->may_kill,
         .pause = be_paused,
         .context = daemon,
     };
@@ -354,6 +377,33 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy)
     return error == 0;
 }
 
+/* What is read again at a reload has to be readable without a right, too. */
+static void warn_of_policy(const struct daemon *daemon)
+{
+    const char *file = daemon->config.file;
+
+    if (file && faccessat(AT_FDCWD, file, R_OK, AT_EACCESS) != 0)
+        log_warning("the daemon's user cannot read the policy %s any more (%s), so reloads will be "
+                    "refused; let that user read it",
+                    file, strerror(errno));
+}
+
+/* All that needed a right is done, and what is left that does is the probe's. */
+static bool give_up_rights(const struct daemon *daemon, const struct rights_user *user)
+{
+    int error = rights_give_up(user, 0);
+
+    if (error != 0) {
+        log_error("the daemon cannot give up its rights: %s", strerror(-error));
+        return false;
+    }
+    if (!user && geteuid() == 0 && !daemon->config.is_user)
+        log_warning("the daemon stays root, without any capability, since it cannot become the "
+                    "user diagport: make that user, and restart");
+    warn_of_policy(daemon);
+    return true;
+}
+
 /* What was blocked since main() is let through now that somebody listens to it. */
 static void unblock_signals(void)
 {
@@ -361,6 +411,12 @@ static void unblock_signals(void)
 
     sigemptyset(&signals);
     sigprocmask(SIG_SETMASK, &signals, NULL);
+}
+
+static void tell_start(const struct policy *policy)
+{
+    log_entry(ENTRY_START, LOG_LEVEL_NOTICE, NULL,
+              "started: policy %.12s with %zu rules is in force", policy->hash, policy->n_rules);
 }
 
 static bool start(struct daemon *daemon, const struct daemon_options *options)
@@ -373,7 +429,7 @@ static bool start(struct daemon *daemon, const struct daemon_options *options)
         return false;
     is_started = claim_store(daemon, options->state) && start_broker(daemon, policy) &&
                  start_rooms(daemon) && start_sockets(daemon, policy) &&
-                 open_store(daemon, options->state);
+                 open_store(daemon, options->state) && give_up_rights(daemon, options->user);
     if (is_started && policy_is_bad) {
         log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
                   "and the daemon reloaded");
@@ -390,25 +446,28 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
     if (!daemon) {
         log_error("memory ran out");
+        close(options->probe);
         return NULL;
     }
     daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
     daemon->stop_at = MOMENT_NEVER;
-    daemon->tell_again = MOMENT_NEVER;
     daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->descriptors = descriptors_share();
-    daemon->loop = loop_new();
+    daemon->service = service_new();
+    daemon->loop = daemon->service ? loop_new() : NULL;
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
+        close(options->probe);
         return daemon_free(daemon);
     }
-    if (!start(daemon, options))
+    if (!start_workers(daemon, options->probe) || !start(daemon, options))
         return daemon_free(daemon);
     ports_keep_folders(daemon->ports);
     control_keep_folder(daemon->control);
     unblock_signals();
-    tell_ready(daemon, "running");
+    tell_start(broker_policy(daemon->broker));
+    service_tell_ready(daemon->service, clock_now());
     return daemon;
 }
 
@@ -481,7 +540,7 @@ static void reload(void *context, struct control_verdict *ret_verdict)
     const struct policy *policy;
 
     *ret_verdict = (struct control_verdict){.is_done = false};
-    service_tell_reloading(clock_now());
+    service_tell_reloading(daemon->service, clock_now());
     ports_repair(daemon->ports);
     control_repair(daemon->control);
     look_at_sockets(daemon);
@@ -492,12 +551,14 @@ static void reload(void *context, struct control_verdict *ret_verdict)
                  clock_now());
     policy = broker_policy(daemon->broker);
     if (ret_verdict->is_done)
-        log_notice("reloaded: policy %.12s with %zu rules is in force", policy->hash,
-                   policy->n_rules);
+        log_entry(ENTRY_RELOAD, LOG_LEVEL_NOTICE, NULL,
+                  "reloaded: policy %.12s with %zu rules is in force", policy->hash,
+                  policy->n_rules);
     else
-        log_error("not reloaded: the policy before stays in force");
+        log_entry(ENTRY_RELOAD_FAILED, LOG_LEVEL_ERROR, NULL,
+                  "not reloaded: the policy before stays in force");
     apply_settle(daemon->apply);
-    tell_ready(daemon, ret_verdict->is_done ? "running" : "running; the last reload failed");
+    service_tell_ready(daemon->service, clock_now());
 }
 
 static void reload_by_signal(struct daemon *daemon)
@@ -537,17 +598,17 @@ static void begin_stop(struct daemon *daemon)
 {
     enum broker_stop stop = how_to_stop(daemon);
 
-    daemon->tell_again = MOMENT_NEVER;
     daemon->look_again = MOMENT_NEVER;
-    service_tell_stopping();
-    log_notice(stop == BROKER_STOP_KEEP ? "stopping; runtimes that wait stay suspended"
-                                        : "stopping; runtimes that wait are resumed");
+    service_tell_stopping(daemon->service, STOP_TIME);
     /* Whoever has come is known before we decide about everybody. */
     read_all(daemon);
     daemon->is_stopping = true;
     daemon->stop_at = moment_after(clock_now(), STOP_TIME);
     broker_stop(daemon->broker, stop, clock_now());
     apply_settle(daemon->apply);
+    /* Not before it is so: whoever reads it may act on it. */
+    log_entry(ENTRY_STOP, LOG_LEVEL_NOTICE, NULL, "stopping; runtimes that wait %s",
+              stop == BROKER_STOP_KEEP ? "stay suspended" : "are resumed");
 }
 
 static bool has_stopped(const struct daemon *daemon)
@@ -562,12 +623,15 @@ static struct moment next_deadline(const struct daemon *daemon)
 {
     struct moment next = broker_next_deadline(daemon->broker);
 
-    if (apply_has_questions(daemon->apply) || broker_notices(daemon->broker) > 0)
+    if (broker_notices(daemon->broker) > 0)
         return (struct moment){0};
+    next = moment_earlier(next, apply_next(daemon->apply));
+    next = moment_earlier(next, workers_next(daemon->workers));
     next = moment_earlier(next, ports_retry(daemon->ports));
-    next = moment_earlier(next, daemon->tell_again);
     next = moment_earlier(next, daemon->look_again);
+    next = moment_earlier(next, service_next(daemon->service));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
+    next = moment_earlier(next, notices_deadline(daemon->notices));
     return moment_earlier(next, daemon->stop_at);
 }
 
@@ -592,19 +656,48 @@ static void tell_people(struct daemon *daemon)
     while ((!moment_is_due(end, clock_now()) || broker_notices(daemon->broker) > NOTICES_MAX) &&
            (notice = broker_take_notice(daemon->broker)))
         notices_take(daemon->notices, notice);
+    notices_run(daemon->notices, clock_now());
 }
 
-void daemon_run(struct daemon *daemon)
+static size_t count_alarms(const struct broker_counters *counters)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ALARM_COUNT; i++)
+        n += counters->alarms[i];
+    return n;
+}
+
+static void tell_manager(struct daemon *daemon)
+{
+    const struct broker_counters *counters = broker_counters(daemon->broker);
+    const struct policy *policy = broker_policy(daemon->broker);
+    struct moment now = clock_now();
+    size_t n_alarms = count_alarms(counters);
+    char status[200], alarms[64] = "";
+
+    service_run(daemon->service, now);
+    if (!service_wants_status(daemon->service, now))
+        return;
+    if (n_alarms > 0)
+        snprintf(alarms, sizeof alarms, "; %zu ALARM%s: diagportctl status", n_alarms,
+                 n_alarms == 1 ? "" : "S");
+    snprintf(status, sizeof status, "%zu runtimes wait, %zu run; policy %.12s, %zu rules%s",
+             counters->n_pending, broker_count(daemon->broker, RUNTIME_RUNNING), policy->hash,
+             policy->n_rules, alarms);
+    service_tell_status(daemon->service, status, now);
+}
+
+bool daemon_run(struct daemon *daemon)
 {
     while (!has_stopped(daemon)) {
         /* Whoever comes does not wait behind all those who are there. */
         if (loop_wait(daemon->loop, next_deadline(daemon)))
             ports_accept(daemon->ports);
         act_on_deadlines(daemon);
-        apply_look(daemon->apply);
+        apply_run(daemon->apply);
+        workers_run(daemon->workers, clock_now());
         ports_try_again(daemon->ports, clock_now());
-        if (moment_is_due(daemon->tell_again, clock_now()))
-            tell_ready(daemon, daemon->untold);
         if (moment_is_due(daemon->look_again, clock_now()))
             look_at_sockets(daemon);
         if (daemon->wants_reload && !daemon->is_stopping)
@@ -613,9 +706,11 @@ void daemon_run(struct daemon *daemon)
             begin_stop(daemon);
         control_run(daemon->control, clock_now());
         tell_people(daemon);
+        tell_manager(daemon);
     }
     while (broker_notices(daemon->broker) > 0)
         tell_people(daemon);
+    return !daemon->is_lost;
 }
 
 /* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */
@@ -627,6 +722,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     control_free(daemon->control);
     broker_free(daemon->broker);
     apply_free(daemon->apply);
+    workers_free(daemon->workers);
     notices_free(daemon->notices);
     snapshots_free(daemon->snapshots);
     store_close(daemon->store);
@@ -634,6 +730,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     loop_signal_free(daemon->on_int);
     loop_signal_free(daemon->on_hup);
     loop_free(daemon->loop);
+    service_free(daemon->service);
     free(daemon);
     return NULL;
 }

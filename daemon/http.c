@@ -56,6 +56,12 @@ static void on_hang_up(void *context)
     }
 }
 
+void client_queue(struct http_client *client)
+{
+    client->pause = HTTP_AWAITS_TURN;
+    client->place = ++client->http->n_places;
+}
+
 void client_pause(struct http_client *client, enum http_pause pause)
 {
     struct http *http = client->http;
@@ -63,7 +69,7 @@ void client_pause(struct http_client *client, enum http_pause pause)
     client->pause = pause;
     MHD_suspend_connection(client->connection);
     if (pause == HTTP_AWAITS_TURN)
-        client->place = ++http->n_places;
+        client_queue(client);
     /* Without memory for it, hanging up shows when something is sent. */
     if (pause == HTTP_AWAITS_STREAM)
         client->watch = loop_watch_new(http->options.loop, client->fd, on_hang_up, client);
@@ -189,6 +195,10 @@ static enum MHD_Result handle(struct http *http, struct http_request *request)
         http->has_handled = true;
         http->turn = NULL;
         http->options.handle(http->options.context, request);
+        if (request->is_put_off) {
+            client_pause(client, HTTP_AWAITS_CALL);
+            return MHD_YES;
+        }
     }
     return request_send(request);
 }

@@ -123,5 +123,15 @@ struct http_stream {
 void http_answer_stream(struct http_request *request, const char *type,
                         const struct http_stream *stream);
 
+/*
+ * Instead of an answer: not yet. `handle` is called again, in its turn, after
+ * http_call_again. `free_state` is called with the end of the request, however
+ * that comes; a request is put off with one state, as often as it has to be.
+ */
+void http_put_off(struct http_request *request, void *state, void (*free_state)(void *state));
+void http_call_again(struct http_request *request);
+/* What it was put off with; NULL before that. */
+void *http_state(const struct http_request *request);
+
 /* Adds the header Allow; a constant, or text that lives as long as the request. */
 void http_allow(struct http_request *request, const char *methods);

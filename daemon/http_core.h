@@ -17,6 +17,7 @@ enum http_pause {
     HTTP_RUNS,
     HTTP_AWAITS_TURN,   /* another request was handled in this run */
     HTTP_AWAITS_STREAM, /* its stream has nothing now */
+    HTTP_AWAITS_CALL,   /* it was put off */
 };
 
 /*
@@ -56,6 +57,9 @@ struct http_request {
     size_t length;
     const char *allow;
     struct http_sender *sender;
+    bool is_put_off;
+    void *state; /* NULL when it never was */
+    void (*free_state)(void *state);
 };
 
 /* A stream on its way out: what was produced and is not taken yet. */
@@ -82,5 +86,7 @@ enum MHD_Result request_send(struct http_request *request) MUST_CHECK;
 /* http.c */
 
 void client_pause(struct http_client *client, enum http_pause pause);
+/* What it waited for is there: it waits for its turn. */
+void client_queue(struct http_client *client);
 /* True when the daemon ends, and nobody may wait any more. */
 bool client_must_end(const struct http_client *client);

@@ -143,6 +143,8 @@ struct http_request *request_free(struct http_request *request)
     free(request->text);
     free_sender(request->sender);
     bytes_deinit(&request->body);
+    if (request->state)
+        request->free_state(request->state);
     free(request);
     return NULL;
 }
@@ -248,6 +250,24 @@ void http_answer(struct http_request *request, unsigned status, const char *type
     request->type = type;
     request->text = text;
     request->length = length;
+}
+
+void http_put_off(struct http_request *request, void *state, void (*free_state)(void *state))
+{
+    request->is_put_off = true;
+    request->state = state;
+    request->free_state = free_state;
+}
+
+void http_call_again(struct http_request *request)
+{
+    request->is_put_off = false;
+    client_queue(request->client);
+}
+
+void *http_state(const struct http_request *request)
+{
+    return request->state;
 }
 
 /* Compact, and with a line feed for those who look at it in a terminal. */

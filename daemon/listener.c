@@ -17,6 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host/rights.h"
+
 enum { LOCK_TRIES = 5 }; /* each of them is one that somebody else has just given up */
 
 static int explain(int error, char **ret_why, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -226,10 +228,14 @@ static bool find_group(const char *name, gid_t *ret_gid)
     return true;
 }
 
+/* A start as root may do what a reload may not any more. */
+static const char needs_restart[] =
+    "; the daemon has no right to do that once it runs, so restart it";
+
 static int set_rights(const char *path, const struct listener_rights *rights, char **ret_why)
 {
-    uid_t uid = geteuid();
-    gid_t gid = getegid();
+    uid_t uid = rights_own_uid();
+    gid_t gid = rights_own_gid();
 
     if (rights->owner && !find_user(rights->owner, &uid))
         return explain(-EINVAL, ret_why, "there is no user %s to own the socket %s", rights->owner,
@@ -238,8 +244,8 @@ static int set_rights(const char *path, const struct listener_rights *rights, ch
         return explain(-EINVAL, ret_why, "there is no group %s for the socket %s", rights->group,
                        path);
     if (lchown(path, uid, gid) != 0)
-        return explain(-errno, ret_why, "the owner of the socket %s cannot be set: %s", path,
-                       strerror(errno));
+        return explain(-errno, ret_why, "the owner of the socket %s cannot be set: %s%s", path,
+                       strerror(errno), errno == EPERM ? needs_restart : "");
     if (chmod(path, rights->mode) != 0)
         return explain(-errno, ret_why, "the mode of the socket %s cannot be set: %s", path,
                        strerror(errno));

@@ -2,12 +2,15 @@
 #pragma once
 
 /*
- * Lines on standard error, with the level in front where systemd reads them.
+ * What the daemon writes for people: to the journal, with fields, when systemd
+ * has connected standard error to it, else as lines on standard error.
  *
  * Nothing here may be called between the decision about a runtime and its
- * Resume. Text from outside has to be escaped before it comes here.
+ * Resume. Text from outside has to be escaped before it comes here. Nothing here
+ * waits: what nobody takes is lost, and the next line says how many were.
  */
 
+#include "daemon/entry.h"
 #include "lib/util.h"
 
 enum log_level {
@@ -17,10 +20,23 @@ enum log_level {
     LOG_LEVEL_INFO = 6,
 };
 
-/* Levels are written as "<N>" in front of each line when standard error goes to the journal. */
-void log_open(void);
+#define LOG_JOURNAL "/run/systemd/journal/socket"
+
+/*
+ * Finds out where standard error goes. `journal` is the journal's socket. Where
+ * that cannot be used lines go to standard error, with their level in front as
+ * "<N>" as the journal takes it there.
+ */
+void log_open(const char *journal);
+
+/* Forgets that. */
+void log_close(void);
 
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* The same with an id, and the fields of its kind that `notice`, which may be NULL, has. */
+void log_entry(enum entry_kind kind, enum log_level level, const struct notice *notice,
+               const char *format, ...) PRINTF_LIKE(4, 5);
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,11 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "host/rights.h"
 #include "lib/bytes.h"
 #include "lib/policy.h"
 #include "lib/policy_read.h"
+#include "probe/probe.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -197,19 +200,20 @@ static bool make_user_folder(const char *folder, bool *ret_has_made_it)
     return false;
 }
 
-static bool run_daemon(const struct daemon_options *options)
+/* False when it could not be started. */
+static bool run_daemon(const struct daemon_options *options, bool *ret_is_fine)
 {
     struct daemon *daemon = daemon_new(options);
 
     if (!daemon)
         return false;
-    daemon_run(daemon);
+    *ret_is_fine = daemon_run(daemon);
     daemon_free(daemon);
     return true;
 }
 
 /* An instance of a user of his own, with its state beside its sockets. */
-static bool run_for_user(struct daemon_options *options)
+static void run_for_user(struct daemon_options *options, bool *ret_is_fine)
 {
     char *folder = config_user_folder(), *state = NULL;
     bool has_made_it = false, has_run = false;
@@ -219,33 +223,54 @@ static bool run_for_user(struct daemon_options *options)
         log_error("memory ran out");
     } else if (make_user_folder(folder, &has_made_it)) {
         options->state = state;
-        has_run = run_daemon(options);
+        has_run = run_daemon(options, ret_is_fine);
     }
     /* Of a start that failed nothing stays. */
     if (!has_run && has_made_it)
         rmdir(folder);
     free(folder);
     free(state);
-    return has_run;
 }
 
-static int run(const struct arguments *arguments)
+static int run_instance(const struct arguments *arguments, struct daemon_options *options)
 {
-    struct daemon_options options = {
-        .config = arguments->config,
-        .state = arguments->state,
-        .is_user = arguments->is_user,
-    };
-    bool has_run;
+    bool is_fine = false;
 
-    if (options.is_user && !options.state) {
-        has_run = run_for_user(&options);
+    options->config = arguments->config;
+    options->is_user = arguments->is_user;
+    options->state = arguments->state;
+    if (options->is_user && !options->state) {
+        run_for_user(options, &is_fine);
     } else {
-        if (!options.state)
-            options.state = "/run/diagportd";
-        has_run = run_daemon(&options);
+        if (!options->state)
+            options->state = "/run/diagportd";
+        (void)run_daemon(options, &is_fine);
     }
-    return has_run ? EXIT_SUCCESS : EXIT_FAILURE;
+    return is_fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Root becomes a user of the daemon's own, where there is one and it may. */
+static bool find_user(const struct arguments *arguments, struct rights_user *ret_user)
+{
+    const uint64_t needed = RIGHTS_BIT(CAP_SETUID) | RIGHTS_BIT(CAP_SETGID) | RIGHTS_BIT(CAP_CHOWN);
+
+    return geteuid() == 0 && !arguments->is_user && (rights_held() & needed) == needed &&
+           rights_find_user("diagport", ret_user);
+}
+
+/* The probe comes first: it is to have nothing of the daemon's. */
+static int run(const struct arguments *arguments, int argc, char **argv)
+{
+    struct rights_user user;
+    struct daemon_options options = {.user = find_user(arguments, &user) ? &user : NULL};
+
+    options.probe = probe_start(options.user, argc, argv);
+    if (options.probe < 0) {
+        log_error("diagport-probe cannot be started: %s", strerror(-options.probe));
+        return EXIT_FAILURE;
+    }
+    rights_set_own(options.user);
+    return run_instance(arguments, &options);
 }
 
 /* Nothing that a signal asks for may be lost, or end us, before somebody can listen to it. */
@@ -261,13 +286,13 @@ static void block_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-static int act(const struct arguments *arguments)
+static int act(const struct arguments *arguments, int argc, char **argv)
 {
     if (arguments->mode != MODE_RUN)
         return check(arguments);
     block_signals();
-    log_open();
-    return run(arguments);
+    log_open(LOG_JOURNAL);
+    return run(arguments, argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -287,7 +312,7 @@ int main(int argc, char **argv)
         }
         arguments.config = config;
     }
-    status = act(&arguments);
+    status = act(&arguments, argc, argv);
     free(config);
     return status;
 }

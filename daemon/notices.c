@@ -8,24 +8,24 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "daemon/ration.h"
 #include "lib/bytes.h"
 #include "lib/guid.h"
 #include "lib/hresult.h"
 #include "lib/notice.h"
 #include "lib/text.h"
 
-enum {
-    LINE_SIZE = 3500,
-    /* What peers do wrong is counted always and told so often: nobody may fill a disk with it. */
-    PEER_LINES_PER_S = 20,
-};
+enum { LINE_SIZE = 3500 };
+
+/* How long a ration lasts. */
+#define WINDOW span_from_s(1)
 
 struct notices {
     struct notice *kept[NOTICES_KEPT];
     uint64_t next;
-    struct moment peer_window;
-    unsigned n_peer_lines;
-    unsigned n_peer_lines_left_out;
+    /* What peers do wrong is counted always and told so often: nobody may fill a disk with it. */
+    struct ration peers;
+    struct moment peers_since;
 };
 
 struct notices *notices_new(void)
@@ -35,16 +35,6 @@ struct notices *notices_new(void)
     if (notices)
         notices->next = 1;
     return notices;
-}
-
-struct notices *notices_free(struct notices *notices)
-{
-    if (!notices)
-        return NULL;
-    for (size_t i = 0; i < NOTICES_KEPT; i++)
-        notice_free(notices->kept[i]);
-    free(notices);
-    return NULL;
 }
 
 static void put_text(struct bytes *line, const char *label, const char *text)
@@ -140,21 +130,29 @@ static enum log_level put_notice(struct bytes *line, const struct notice *notice
     return level;
 }
 
-static bool may_tell_peer(struct notices *notices, struct moment now)
+static void tell_left_out(struct notices *notices)
 {
-    if (moment_between(notices->peer_window, now).us >= 1000000) {
-        if (notices->n_peer_lines_left_out > 0)
-            log_notice("%u lines about peers were left out", notices->n_peer_lines_left_out);
-        notices->peer_window = now;
-        notices->n_peer_lines = 0;
-        notices->n_peer_lines_left_out = 0;
+    struct bytes line;
+
+    if (!ration_has_left_out(&notices->peers))
+        return;
+    bytes_init(&line, LINE_SIZE);
+    bytes_put_string(&line, "lines about peers were left out: ");
+    ration_put_left_out(&notices->peers, &line);
+    if (bytes_finish(&line) == 0)
+        log_entry(ENTRY_LEFT_OUT, LOG_LEVEL_NOTICE, NULL, "%s", (const char *)line.data);
+    bytes_deinit(&line);
+    notices->peers = (struct ration){0};
+}
+
+static bool may_tell_peer(struct notices *notices, const struct notice *notice)
+{
+    if (moment_is_due(moment_after(notices->peers_since, WINDOW), notice->at)) {
+        tell_left_out(notices);
+        notices->peers = (struct ration){0};
+        notices->peers_since = notice->at;
     }
-    if (notices->n_peer_lines < PEER_LINES_PER_S) {
-        notices->n_peer_lines++;
-        return true;
-    }
-    notices->n_peer_lines_left_out++;
-    return false;
+    return ration_take(&notices->peers, notice->uid);
 }
 
 static void tell(struct notices *notices, const struct notice *notice)
@@ -162,7 +160,7 @@ static void tell(struct notices *notices, const struct notice *notice)
     struct bytes line;
     enum log_level level;
 
-    if (notice->kind == NOTICE_PEER_ERROR && !may_tell_peer(notices, notice->at))
+    if (notice->kind == NOTICE_PEER_ERROR && !may_tell_peer(notices, notice))
         return;
     bytes_init(&line, LINE_SIZE);
     level = put_notice(&line, notice);
@@ -170,7 +168,7 @@ static void tell(struct notices *notices, const struct notice *notice)
     if (line.error == -EMSGSIZE)
         line.error = 0;
     if (bytes_finish(&line) == 0)
-        log_write(level, "%s", (const char *)line.data);
+        log_entry(entry_kind_of(notice), level, notice, "%s", (const char *)line.data);
     bytes_deinit(&line);
 }
 
@@ -182,6 +180,29 @@ void notices_take(struct notices *notices, struct notice *notice)
     notice_free(*place);
     *place = notice;
     notices->next++;
+}
+
+struct moment notices_deadline(const struct notices *notices)
+{
+    return ration_has_left_out(&notices->peers) ? moment_after(notices->peers_since, WINDOW)
+                                                : MOMENT_NEVER;
+}
+
+void notices_run(struct notices *notices, struct moment now)
+{
+    if (moment_is_due(notices_deadline(notices), now))
+        tell_left_out(notices);
+}
+
+struct notices *notices_free(struct notices *notices)
+{
+    if (!notices)
+        return NULL;
+    tell_left_out(notices);
+    for (size_t i = 0; i < NOTICES_KEPT; i++)
+        notice_free(notices->kept[i]);
+    free(notices);
+    return NULL;
 }
 
 uint64_t notices_next(const struct notices *notices)

@@ -4,20 +4,18 @@
 
 #include <stdlib.h>
 
-#include "lib/action.h"
-#include "lib/tree.h"
-
-/* A user with questions; there is none without. */
+/* A user with questions, or of whom one is being looked at; there is none without. */
 struct asker {
     RB_ENTRY(asker) link;
     TAILQ_ENTRY(asker) in_turn;
     uint32_t uid;
-    struct action_queue queue;
+    bool is_served;
+    TAILQ_HEAD(, questions_entry) queue;
 };
 
 struct questions {
     RB_HEAD(asker_tree, asker) askers;
-    TAILQ_HEAD(, asker) turns; /* the next one first */
+    TAILQ_HEAD(, asker) turns; /* those who are not served and have something; the next one first */
 };
 
 static int compare(const struct asker *a, const struct asker *b)
@@ -40,18 +38,28 @@ struct questions *questions_new(void)
 
 struct questions *questions_free(struct questions *questions)
 {
-    struct action *action;
+    struct asker *asker, *following;
 
-    while (questions && (action = questions_take(questions)))
-        action_free(action);
+    if (!questions)
+        return NULL;
+    RB_FOREACH_SAFE(asker, asker_tree, &questions->askers, following) {
+        RB_REMOVE(asker_tree, &questions->askers, asker);
+        free(asker);
+    }
     free(questions);
     return NULL;
 }
 
-static struct asker *get(struct questions *questions, uint32_t uid)
+static struct asker *find(struct questions *questions, uint32_t uid)
 {
     struct asker key = {.uid = uid};
-    struct asker *asker = RB_FIND(asker_tree, &questions->askers, &key);
+
+    return RB_FIND(asker_tree, &questions->askers, &key);
+}
+
+static struct asker *get(struct questions *questions, uint32_t uid)
+{
+    struct asker *asker = find(questions, uid);
 
     if (asker)
         return asker;
@@ -59,43 +67,93 @@ static struct asker *get(struct questions *questions, uint32_t uid)
     if (!asker)
         return NULL;
     asker->uid = uid;
-    action_queue_init(&asker->queue);
+    TAILQ_INIT(&asker->queue);
     RB_INSERT(asker_tree, &questions->askers, asker);
-    TAILQ_INSERT_TAIL(&questions->turns, asker, in_turn);
     return asker;
 }
 
-bool questions_put(struct questions *questions, struct action *action)
+bool questions_put(struct questions *questions, struct questions_entry *entry)
 {
-    struct asker *asker = get(questions, action->question.uid);
+    struct asker *asker = get(questions, entry->uid);
 
-    if (!asker) {
-        action_free(action);
+    if (!asker)
         return false;
-    }
-    STAILQ_INSERT_TAIL(&asker->queue, action, link);
+    if (!asker->is_served && TAILQ_EMPTY(&asker->queue))
+        TAILQ_INSERT_TAIL(&questions->turns, asker, in_turn);
+    TAILQ_INSERT_TAIL(&asker->queue, entry, link);
     return true;
 }
 
-struct action *questions_take(struct questions *questions)
+/* NULL when there is none. */
+static struct questions_entry *take_first(struct asker *asker)
+{
+    struct questions_entry *entry = TAILQ_FIRST(&asker->queue);
+
+    if (entry)
+        TAILQ_REMOVE(&asker->queue, entry, link);
+    return entry;
+}
+
+struct questions_entry *questions_take(struct questions *questions)
 {
     struct asker *asker = TAILQ_FIRST(&questions->turns);
-    struct action *action;
 
     if (!asker)
         return NULL;
-    action = action_take(&asker->queue);
     TAILQ_REMOVE(&questions->turns, asker, in_turn);
-    if (STAILQ_EMPTY(&asker->queue)) {
-        RB_REMOVE(asker_tree, &questions->askers, asker);
-        free(asker);
-    } else {
-        TAILQ_INSERT_TAIL(&questions->turns, asker, in_turn);
-    }
-    return action;
+    asker->is_served = true;
+    return take_first(asker);
 }
 
-bool questions_is_empty(const struct questions *questions)
+static void forget(struct questions *questions, struct asker *asker)
 {
-    return TAILQ_EMPTY(&questions->turns);
+    RB_REMOVE(asker_tree, &questions->askers, asker);
+    free(asker);
+}
+
+void questions_done(struct questions *questions, uint32_t uid)
+{
+    struct asker *asker = find(questions, uid);
+
+    if (!asker)
+        return;
+    asker->is_served = false;
+    if (TAILQ_EMPTY(&asker->queue))
+        forget(questions, asker);
+    else
+        TAILQ_INSERT_TAIL(&questions->turns, asker, in_turn);
+}
+
+static struct questions_entry *take_of(struct questions *questions, struct asker *asker)
+{
+    struct questions_entry *entry = take_first(asker);
+
+    if (!asker->is_served && TAILQ_EMPTY(&asker->queue)) {
+        TAILQ_REMOVE(&questions->turns, asker, in_turn);
+        forget(questions, asker);
+    }
+    return entry;
+}
+
+struct questions_entry *questions_take_of(struct questions *questions, uint32_t uid)
+{
+    struct asker *asker = find(questions, uid);
+
+    return asker && !TAILQ_EMPTY(&asker->queue) ? take_of(questions, asker) : NULL;
+}
+
+struct questions_entry *questions_take_any(struct questions *questions)
+{
+    struct asker *asker;
+
+    RB_FOREACH(asker, asker_tree, &questions->askers) {
+        if (!TAILQ_EMPTY(&asker->queue))
+            return take_of(questions, asker);
+    }
+    return NULL;
+}
+
+bool questions_are_there(const struct questions *questions)
+{
+    return !TAILQ_EMPTY(&questions->turns);
 }

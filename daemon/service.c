@@ -17,6 +17,20 @@
 #include <systemd/sd-daemon.h>
 #endif
 
+#define TELL_AGAIN   span_from_ms(100)
+#define STATUS_EVERY span_from_s(1)
+
+enum { STATUS_SIZE = 256 };
+
+struct service {
+    struct span watchdog;    /* between two signs of life; 0: nobody asks for them */
+    struct moment sign_at;   /* the next one */
+    struct moment ready_at;  /* readiness could not be told; MOMENT_NEVER: it was */
+    struct moment status_at; /* not before that */
+    bool status_waits;       /* it may have changed since it was told last */
+    char status[STATUS_SIZE];
+};
+
 #ifdef HAVE_SYSTEMD
 
 static void free_names(char **names, int n)
@@ -92,6 +106,18 @@ static bool passes(int error)
            error == EMFILE || error == ENFILE;
 }
 
+static const char *manager(void)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t length = path ? strlen(path) : 0;
+
+    return length > 0 &&
+                   length < sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path) &&
+                   (path[0] == '/' || path[0] == '@')
+               ? path
+               : NULL;
+}
+
 /*
  * sd_notify() waits when the manager's queue is full, and with it every runtime
  * that we hold would wait. So the datagram is our own, and never waits. False
@@ -99,16 +125,15 @@ static bool passes(int error)
  */
 static bool tell(const char *text)
 {
-    const char *path = getenv("NOTIFY_SOCKET");
+    const char *path = manager();
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = path ? strlen(path) : 0;
-    ssize_t sent;
     bool is_told;
+    ssize_t sent;
     int fd;
 
-    if (length == 0 || length >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
+    if (!path)
         return true;
-    memcpy(address.sun_path, path, length);
+    memcpy(address.sun_path, path, strlen(path));
     if (path[0] == '@')
         address.sun_path[0] = '\0';
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -116,29 +141,94 @@ static bool tell(const char *text)
         return !passes(errno);
     sent = sendto(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
                   (const struct sockaddr *)&address,
-                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
     is_told = sent >= 0 || !passes(errno);
     close(fd);
     return is_told;
 }
 
-bool service_tell_ready(const char *status)
+/* Half of what the manager waits: one sign may be late. */
+static struct span watchdog_time(void)
 {
-    char text[512];
+    const char *time = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    long long us = time ? atoll(time) : 0;
 
-    snprintf(text, sizeof text, "READY=1\nSTATUS=%s", status);
-    return tell(text);
+    if (us <= 0 || us > INT64_MAX / 2 || (pid && atoll(pid) != getpid()))
+        return span_from_us(0);
+    return span_from_us(us / 2);
 }
 
-void service_tell_reloading(struct moment now)
+struct service *service_new(void)
+{
+    struct service *service = calloc(1, sizeof *service);
+
+    if (!service)
+        return NULL;
+    service->watchdog = watchdog_time();
+    service->sign_at = service->watchdog.us > 0 ? (struct moment){0} : MOMENT_NEVER;
+    service->ready_at = MOMENT_NEVER;
+    return service;
+}
+
+struct service *service_free(struct service *service)
+{
+    free(service);
+    return NULL;
+}
+
+/* A manager that never hears of it takes us for one that hangs, and ends us. */
+void service_tell_ready(struct service *service, struct moment now)
+{
+    service->ready_at = tell("READY=1") ? MOMENT_NEVER : moment_after(now, TELL_AGAIN);
+}
+
+void service_tell_reloading(struct service *service, struct moment now)
 {
     char text[128];
 
+    service->ready_at = MOMENT_NEVER;
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now.us);
     (void)tell(text);
 }
 
-void service_tell_stopping(void)
+void service_tell_stopping(struct service *service, struct span time)
 {
-    (void)tell("STOPPING=1");
+    char text[128];
+
+    service->ready_at = MOMENT_NEVER;
+    snprintf(text, sizeof text, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64, time.us);
+    (void)tell(text);
+}
+
+struct moment service_next(const struct service *service)
+{
+    struct moment next = moment_earlier(service->sign_at, service->ready_at);
+
+    return service->status_waits ? moment_earlier(next, service->status_at) : next;
+}
+
+void service_run(struct service *service, struct moment now)
+{
+    if (moment_is_due(service->ready_at, now))
+        service_tell_ready(service, now);
+    if (moment_is_due(service->sign_at, now))
+        service->sign_at = moment_after(now, tell("WATCHDOG=1") ? service->watchdog : TELL_AGAIN);
+}
+
+bool service_wants_status(const struct service *service, struct moment now)
+{
+    return manager() && moment_is_due(service->status_at, now);
+}
+
+void service_tell_status(struct service *service, const char *status, struct moment now)
+{
+    char text[STATUS_SIZE + 16];
+
+    service->status_waits = strncmp(service->status, status, sizeof service->status - 1) != 0;
+    if (!service->status_waits)
+        return;
+    service->status_at = moment_after(now, STATUS_EVERY);
+    snprintf(text, sizeof text, "STATUS=%.*s", STATUS_SIZE - 1, status);
+    if (tell(text))
+        snprintf(service->status, sizeof service->status, "%s", status);
 }

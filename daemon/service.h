@@ -32,8 +32,31 @@ int service_take_socket(struct service_sockets *sockets, const char *name);
 /* Closes those that nobody took. */
 void service_sockets_deinit(struct service_sockets *sockets);
 
-/* The states of the manager's protocol; `status` is one line for people. They never block: what
- * cannot be sent at once is lost. False: readiness has to be told again later. */
-bool service_tell_ready(const char *status) MUST_CHECK;
-void service_tell_reloading(struct moment now);
-void service_tell_stopping(void);
+/*
+ * What is told to the manager. Nothing here ever waits: what cannot be sent at once is sent again
+ * later, and the manager's own time for us goes on meanwhile.
+ */
+struct service;
+
+/* NULL when memory is out. */
+struct service *service_new(void) MUST_CHECK;
+/* Returns NULL. NULL is allowed. */
+struct service *service_free(struct service *service);
+
+/* Started, or done with a reload. */
+void service_tell_ready(struct service *service, struct moment now);
+void service_tell_reloading(struct service *service, struct moment now);
+/* It takes no longer than `time`. */
+void service_tell_stopping(struct service *service, struct span time);
+
+/* When service_run has to be called at the latest; MOMENT_NEVER when nothing is due. */
+struct moment service_next(const struct service *service);
+
+/* Once in each turn of the loop, and from nowhere else: that is what the manager's watchdog
+ * watches. */
+void service_run(struct service *service, struct moment now);
+
+/* Whether the manager would hear of a new status now: one a second at most. */
+bool service_wants_status(const struct service *service, struct moment now);
+/* One line for people. */
+void service_tell_status(struct service *service, const char *status, struct moment now);

@@ -18,8 +18,8 @@
 #include "lib/tree.h"
 
 /* "policy-", the hash and ".yaml". */
-#define PREFIX "policy-"
-#define SUFFIX ".yaml"
+#define PREFIX    "policy-"
+#define SUFFIX    ".yaml"
 #define TEMPORARY "policy.new"
 
 enum {
@@ -131,8 +131,7 @@ static bool read_name(const char *name, uint8_t ret_id[static RECORD_POLICY_SIZE
     struct policy named = {.n_references = 1};
 
     if (strlen(name) != NAME_LENGTH || strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 ||
-        strcmp(hash + HASH_LENGTH, SUFFIX) != 0 ||
-        strspn(hash, "0123456789abcdef") != HASH_LENGTH)
+        strcmp(hash + HASH_LENGTH, SUFFIX) != 0 || strspn(hash, "0123456789abcdef") != HASH_LENGTH)
         return false;
     memcpy(named.hash, hash, HASH_LENGTH);
     policy_id(&named, ret_id);
@@ -141,7 +140,9 @@ static bool read_name(const char *name, uint8_t ret_id[static RECORD_POLICY_SIZE
 
 static DIR *open_folder(const struct snapshots *snapshots)
 {
-    int copy = snapshots->folder < 0 ? -1 : openat(snapshots->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int copy = snapshots->folder < 0
+                   ? -1
+                   : openat(snapshots->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = copy < 0 ? NULL : fdopendir(copy);
 
     if (!folder && copy >= 0)

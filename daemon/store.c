@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "host/rights.h"
 #include "lib/procfs.h"
 
 static const char records_name[] = "records";
@@ -78,6 +79,24 @@ static bool read_boot_id(uint8_t boot[static RECORD_BOOT_SIZE])
     return true;
 }
 
+/* Of the user that the daemon runs as, or will. */
+static bool is_own(const struct stat *status)
+{
+    return status->st_uid == geteuid() || status->st_uid == rights_own_uid();
+}
+
+/* What a start as root made, or finds of an earlier one, is the daemon's to be. */
+static int hand_over(int fd)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
+        return -errno;
+    if (status.st_uid == rights_own_uid())
+        return 0;
+    return fchown(fd, rights_own_uid(), rights_own_gid()) == 0 ? 0 : -errno;
+}
+
 /* The folder has to be ours alone: who can write there can make us forget. */
 static bool open_folder(struct store *store, struct store_found *found)
 {
@@ -90,7 +109,7 @@ static bool open_folder(struct store *store, struct store_found *found)
                 strerror(errno));
         return false;
     }
-    if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH))) {
+    if (!is_own(&status) || (status.st_mode & (S_IWGRP | S_IWOTH))) {
         explain(found, BROKER_HAS_NO_RECORDS,
                 "the state folder %s must belong to the daemon's user and be writable by nobody "
                 "else",
@@ -131,11 +150,15 @@ static bool is_first_start(const struct store *store)
         return false;
     }
     rewinddir(folder);
+    errno = 0;
     while ((entry = readdir(folder))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             strcmp(entry->d_name, new_name) != 0)
             is_empty = false;
     }
+    /* What could not be read to its end may hold anything. */
+    if (errno != 0)
+        is_empty = false;
     closedir(folder);
     return is_empty;
 }
@@ -236,7 +259,9 @@ static bool use_file(struct store *store, const char *folder, struct store_found
     case RECORD_WHOLE:
         if (found->distrusted_until > 0)
             explain(found, BROKER_DISTRUSTS_RECORDS,
-                    "the file of records in %s was made after an earlier one was damaged or lost",
+                    "the file of records in %s was made after an earlier one was damaged or lost, "
+                    "or "
+                    "diagport-rescue could not write to it",
                     folder);
         return true;
     case RECORD_OTHER_BOOT:
@@ -301,8 +326,19 @@ int store_open(struct store *store, struct store_found *ret_found)
     if (!is_claimed && make_folder(store, ret_found) && open_folder(store, ret_found) &&
         lock_folder(store) != 0)
         return -EBUSY;
-    if (store->folder >= 0 && !open_file(store, store->path, ret_found))
+    if (store->folder < 0)
+        return 0;
+    if (!open_file(store, store->path, ret_found)) {
         forget_file(store);
+        return 0;
+    }
+    /* The next daemon may not be started as root. */
+    if (hand_over(store->fd) != 0 || hand_over(store->folder) != 0) {
+        explain(ret_found, BROKER_HAS_NO_RECORDS,
+                "the state folder %s cannot be given to the daemon's user: %s", store->path,
+                strerror(errno));
+        forget_file(store);
+    }
     return 0;
 }
 

@@ -68,19 +68,34 @@ int attributes_set(struct attributes *attributes, enum attribute_id id, const ch
     return error;
 }
 
+static void trim(struct attribute *attribute, size_t size_max)
+{
+    size_t size = attribute_size(attribute), count_max = 1 + size_max / sizeof *attribute->texts;
+
+    if (size <= size_max && attribute->n_texts <= count_max)
+        return;
+    /* Where there is no memory for the shorter copy, nothing is left to show. */
+    if (size_max == 0 ||
+        attribute_set_texts(attribute, attribute->texts[0], size < size_max ? size : size_max,
+                            count_max, true) != 0)
+        attribute_set_none(attribute, ATTRIBUTE_UNKNOWN, why_forgotten);
+}
+
 void attributes_trim(struct attributes *attributes, size_t arguments_max)
 {
-    struct attribute *arguments = &attributes->list[ATTRIBUTE_ARGUMENTS];
     struct attribute *environment = &attributes->list[ATTRIBUTE_ENVIRON];
 
     if (environment->state == ATTRIBUTE_PRESENT)
         attribute_set_none(environment, ATTRIBUTE_UNKNOWN, why_forgotten);
-    if (attribute_size(arguments) <= arguments_max)
-        return;
-    /* Where there is no memory for the shorter copy, nothing is left to show. */
-    if (arguments_max == 0 ||
-        attribute_set_texts(arguments, arguments->texts[0], arguments_max, SIZE_MAX, true) != 0)
-        attribute_set_none(arguments, ATTRIBUTE_UNKNOWN, why_forgotten);
+    trim(&attributes->list[ATTRIBUTE_ARGUMENTS], arguments_max);
+    trim(&attributes->list[ATTRIBUTE_GROUP], ATTRIBUTES_GROUPS_MAX);
+}
+
+void attributes_forget_groups(struct attributes *attributes)
+{
+    free(attributes->groups);
+    attributes->groups = NULL;
+    attributes->n_groups = 0;
 }
 
 size_t attributes_size(const struct attributes *attributes)

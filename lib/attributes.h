@@ -85,8 +85,14 @@ int attributes_set(struct attributes *attributes, enum attribute_id id, const ch
                    const char *text) MUST_CHECK;
 
 /* Forgets what nobody needs once a decision is made: the environment, which is unknown then, and
- * all of the arguments but their first `arguments_max` bytes, the last of which may be cut. */
+ * all of the arguments but their first `arguments_max` bytes, the last of which may be cut, and no
+ * more of them than take as much for the pointers to them. Of the names of groups
+ * ATTRIBUTES_GROUPS_MAX bytes are kept likewise. */
+enum { ATTRIBUTES_GROUPS_MAX = 4096 };
 void attributes_trim(struct attributes *attributes, size_t arguments_max);
+
+/* And what nobody needs once its files were looked at: the numbers of its groups. */
+void attributes_forget_groups(struct attributes *attributes);
 
 /* Bytes held on behalf of the process. */
 size_t attributes_size(const struct attributes *attributes);

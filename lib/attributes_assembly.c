@@ -15,6 +15,7 @@
 
 #include "lib/attributes.h"
 
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 
@@ -60,7 +61,8 @@ static bool is_managed(const char *argument)
 
 static bool copy(const char *name, size_t length, char **ret_assembly)
 {
-    char *assembly = length > 0 ? strndup(name, length) : NULL;
+    /* What is longer than the name of a file is none that the host could open. */
+    char *assembly = length > 0 && length <= NAME_MAX ? strndup(name, length) : NULL;
 
     if (!assembly)
         return false;

@@ -42,6 +42,19 @@ enum broker_trust {
     BROKER_HAS_NO_RECORDS,
 };
 
+/*
+ * What the broker holds on the heap, at most, for what peers do, whatever they
+ * send and whatever their processes are called: bytes, besides what depends on
+ * the number of steps of a rule alone. While a plan is under way there are old
+ * values, up to PLAN_OLD_VALUES_MAX; and while the answer to a question is
+ * waited for, no longer than command_timeout, up to 256 KiB of it.
+ */
+enum {
+    BROKER_BYTES_SILENT = 2 * 1024,   /* a connection without an advertise, alone of its user */
+    BROKER_BYTES_RUNTIME = 40 * 1024, /* a runtime that was resumed, with its connection */
+    BROKER_BYTES_ENDED = 38 * 1024,   /* one of limits.history */
+};
+
 struct broker_options {
     struct policy *policy; /* the broker takes a reference */
     enum broker_trust trust;

@@ -105,7 +105,7 @@ static void check_runtimes(const struct broker *broker)
 static void check_connections(const struct broker *broker)
 {
     const struct connection *connection;
-    size_t n = 0, n_silent = 0, n_unanswered = 0;
+    size_t n = 0, n_silent = 0, n_unanswered = 0, n_spare = 0;
 
     TAILQ_FOREACH(connection, &broker->connections, in_all) {
         n++;
@@ -113,6 +113,9 @@ static void check_connections(const struct broker *broker)
         n_unanswered +=
             connection->state == CONNECTION_BUSY || connection->state == CONNECTION_ANSWERED;
         MUST(connection->close);
+        MUST(connection->is_spare == (connection->state == CONNECTION_IDLE && connection->runtime &&
+                                      connection->runtime->state == RUNTIME_RUNNING));
+        n_spare += connection->is_spare;
         if (connection->state == CONNECTION_SILENT || connection->state == CONNECTION_IDENTIFYING ||
             connection->state == CONNECTION_ANSWERED || connection->state == CONNECTION_LEAVING)
             MUST(!moment_is_never(connection->deadline.at));
@@ -120,6 +123,10 @@ static void check_connections(const struct broker *broker)
     MUST(n == broker->n_connections && n == broker->counters.n_connections);
     MUST(n_silent == broker->n_silent && n_silent == broker->counters.n_silent);
     MUST(n_unanswered == broker->n_unanswered);
+    TAILQ_FOREACH(connection, &broker->spare, in_spare) {
+        n_spare--;
+    }
+    MUST(n_spare == 0);
 }
 
 void broker_check(const struct broker *broker)

@@ -87,7 +87,10 @@ struct user {
     size_t n_processes;
     struct pace pace;
     /* Who got Resume before it was a runtime to us, and until when that matters. */
-    struct guid unknown[USER_UNKNOWN_MAX];
+    struct {
+        struct guid cookie;
+        int32_t pid;
+    } unknown[USER_UNKNOWN_MAX];
     size_t n_unknown; /* one more than there is room for: too many, so it may be anybody */
     struct deadline unknown_end;
 };
@@ -156,6 +159,7 @@ struct connection {
     TAILQ_ENTRY(connection) in_silent_of_user;
     TAILQ_ENTRY(connection) in_nameless; /* NAMELESS, LEAVING */
     TAILQ_ENTRY(connection) in_runtime;
+    TAILQ_ENTRY(connection) in_spare; /* IDLE, of a runtime that runs */
     uint64_t serial;
     void *handle;
     uint32_t listener;
@@ -173,8 +177,9 @@ struct connection {
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent, */
     struct moment resumed_at;  /* then */
     bool is_unknown;           /* NAMELESS, LEAVING: nothing else says that it was */
-    bool was_let_go;           /* for somebody else's sake: it will come back */
-    size_t n_noise;            /* bytes that were read and mean nothing */
+    bool is_spare;
+    bool was_let_go; /* for somebody else's sake: it will come back */
+    size_t n_noise;  /* bytes that were read and mean nothing */
     struct runtime *runtime;
     enum command_id command; /* BUSY: what was sent */
     struct reply reply;
@@ -240,6 +245,7 @@ struct broker {
     struct connection_list connections;
     struct connection_list silent;   /* oldest first */
     struct connection_list nameless; /* likewise */
+    struct connection_list spare;    /* likewise, since they are */
     size_t n_connections;
     size_t n_silent;
     TAILQ_HEAD(, process) held;
@@ -326,6 +332,8 @@ int broker_mark(struct broker *broker, uint32_t slot, const struct record *recor
 
 /* A connection has come by that listener: makes room for one more, if that can be done. */
 void room_make(struct broker *broker, uint32_t listener, struct moment now);
+/* It, or the runtime it is of, has changed: whether it is one that may go for somebody else. */
+void room_consider(struct connection *connection);
 /* One has gone: whether the listeners have to be paused, or need not be any more. */
 void room_judge(struct broker *broker, struct moment now);
 void room_deadline(struct broker *broker, struct moment now);
@@ -351,8 +359,10 @@ struct user *user_get(struct broker *broker, uint32_t uid) MUST_CHECK;
 void user_settle(struct broker *broker, struct user *user);
 /* A runtime was resumed that is none of ours; whether one may have been. */
 void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
-                          struct moment now);
+                          int32_t pid, struct moment now);
 bool user_may_have_resumed(const struct user *user, const struct guid *cookie);
+/* Another one in that process may have been. */
+bool user_may_have_resumed_beside(const struct user *user, const struct guid *cookie, int32_t pid);
 /* That does not matter any more: not for one of them, or for anybody since the broker ends. */
 void user_deadline(struct broker *broker, struct user *user);
 void users_free(struct broker *broker);

@@ -25,7 +25,7 @@
 #include "lib/broker_core.h"
 
 enum {
-    LOOKS = 64,         /* at runtimes, for one that has a connection to let go */
+    LOOKS = 64,         /* at connections that might go */
     ELSEWHERE_MAX = 64, /* more than there are listeners, which are accepted from in turn */
 };
 
@@ -90,19 +90,19 @@ static struct connection *oldest_nameless(const struct broker *broker, struct mo
     return NULL;
 }
 
-/* Of those that run, the one whose turn it is. */
-static struct connection *idle_of_running(struct broker *broker)
+/* Who comes back is last, so each has its turn; and most of those that run may be in the queue. */
+void room_consider(struct connection *connection)
 {
-    struct runtime_list *running = &broker->by_state[RUNTIME_RUNNING];
-    struct connection *connection = NULL;
-    struct runtime *runtime;
+    const struct runtime *runtime = connection->runtime;
+    struct connection_list *spare = &connection->broker->spare;
+    bool is_now =
+        runtime && runtime->state == RUNTIME_RUNNING && connection->state == CONNECTION_IDLE;
 
-    for (size_t i = 0; !connection && i < LOOKS && (runtime = TAILQ_FIRST(running)); i++) {
-        TAILQ_REMOVE(running, runtime, in_state);
-        TAILQ_INSERT_TAIL(running, runtime, in_state);
-        connection = runtime_free_connection(runtime);
-    }
-    return connection;
+    if (is_now && !connection->is_spare)
+        TAILQ_INSERT_TAIL(spare, connection, in_spare);
+    else if (!is_now && connection->is_spare)
+        TAILQ_REMOVE(spare, connection, in_spare);
+    connection->is_spare = is_now;
 }
 
 static void begin_round(struct broker *broker)
@@ -150,7 +150,7 @@ static bool let_go_known(struct broker *broker, struct moment now)
         begin_round(broker);
     if (!broker->is_in_round)
         return false;
-    connection = idle_of_running(broker);
+    connection = TAILQ_FIRST(&broker->spare);
     if (connection) {
         tell(broker, true, now);
         connection->runtime->let_go_round = broker->round;
@@ -204,7 +204,6 @@ static void read_connection(const struct connection *connection, struct moment n
 void room_read_due(struct broker *broker, struct moment now)
 {
     const struct connection *connection;
-    const struct runtime *runtime;
     size_t n = 0;
 
     TAILQ_FOREACH(connection, &broker->silent, in_silent) {
@@ -219,12 +218,10 @@ void room_read_due(struct broker *broker, struct moment now)
         read_connection(connection, now);
     }
     n = 0;
-    TAILQ_FOREACH(runtime, &broker->by_state[RUNTIME_RUNNING], in_state) {
+    TAILQ_FOREACH(connection, &broker->spare, in_spare) {
         if (n++ == LOOKS)
             break;
-        connection = runtime_free_connection(runtime);
-        if (connection)
-            read_connection(connection, now);
+        read_connection(connection, now);
     }
 }
 

@@ -171,6 +171,14 @@ int bytes_finish(struct bytes *bytes)
     return 0;
 }
 
+void bytes_drop(struct bytes *bytes, size_t length)
+{
+    if (length == 0)
+        return;
+    bytes->length -= length;
+    memmove(bytes->data, bytes->data + length, bytes->length);
+}
+
 uint8_t *bytes_take(struct bytes *bytes)
 {
     uint8_t *data = bytes->data;

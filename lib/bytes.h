@@ -61,5 +61,8 @@ void bytes_put_format(struct bytes *bytes, const char *format, ...) PRINTF_LIKE(
  */
 int bytes_finish(struct bytes *bytes) MUST_CHECK;
 
+/* Takes the first `length` bytes away. */
+void bytes_drop(struct bytes *bytes, size_t length);
+
 /* Hands the content to the caller, who frees it; the buffer is empty again. */
 uint8_t *bytes_take(struct bytes *bytes);

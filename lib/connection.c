@@ -61,16 +61,21 @@ void connection_set_state(struct connection *connection, enum connection_state s
     broker->n_unanswered -= is_unanswered(connection->state);
     broker->n_unanswered += is_unanswered(state);
     connection->state = state;
+    room_consider(connection);
     deadline_set(&broker->deadlines, &connection->deadline, deadline);
 }
 
+/* Of who came last or of who is there longest, whoever has more of them: many that come at once
+ * have not been read yet, and do not go for one user's flood. */
 void connection_evict_silent(struct broker *broker, const char *why, struct moment now)
 {
-    struct connection *last = TAILQ_LAST(&broker->silent, connection_list), *oldest;
+    struct connection *last = TAILQ_LAST(&broker->silent, connection_list);
+    struct connection *oldest = TAILQ_FIRST(&broker->silent);
 
     if (!last)
         return;
-    oldest = TAILQ_FIRST(last->user->n_silent > 1 ? &last->user->silent : &broker->silent);
+    if (last->user->n_silent > oldest->user->n_silent)
+        oldest = TAILQ_FIRST(&last->user->silent);
     broker_peer_error(broker, PEER_EVICTED, &oldest->peer, NULL, why, now);
     connection_close(oldest, now);
 }
@@ -188,6 +193,9 @@ bool connection_send(struct connection *connection, enum command_id command, str
     action->length = message->length;
     action->bytes = bytes_take(message);
     connection->command = command;
+    /* Resume is waited for as long as it takes, and so is what was kept of its answer. */
+    if (command_row(command)->answer == COMMAND_ANSWERS_STATUS)
+        reply_keep(&connection->reply, REPLY_STATUS_MAX);
     return true;
 }
 

@@ -38,6 +38,7 @@ enum {
     FACTS_ARGUMENTS_MAX = 256 * 1024,
     FACTS_ENVIRON_MAX = 1024 * 1024,
     FACTS_THREADS_MAX = 64,
+    FACTS_NODES_MAX = 128, /* on the way to a file; no sane one has more */
 };
 
 struct facts_text {

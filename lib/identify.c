@@ -220,7 +220,8 @@ void identify_resumed_unknown(const struct connection *connection, struct moment
 {
     struct runtime *runtime = find_likely(connection);
 
-    user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie, now);
+    user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie,
+                         connection->peer.pid, now);
     if (runtime && runtime->state < RUNTIME_RESUMING)
         /* It may run now, or as soon as its next port is over the limit: no step may follow. */
         apply_stop(runtime, "one of its ports was resumed over a limit", true, now);
@@ -360,6 +361,8 @@ static void be_new(struct connection *connection, const struct facts *facts,
         be_unknown(connection, CONNECTION_NAMELESS, now);
         return;
     }
+    process->has_more_cookies |=
+        user_may_have_resumed_beside(process->user, &runtime->cookie, process->pid);
     end_replaced(process, runtime, now);
     if (problem && process->is_identified)
         broker_peer_error(broker, PEER_CLAIMED_WRONG, &connection->peer, runtime, problem, now);

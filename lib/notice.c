@@ -78,6 +78,8 @@ const char *alarm_name(enum alarm alarm)
         return "policy";
     case ALARM_SOCKETS:
         return "sockets";
+    case ALARM_PROBE:
+        return "probe";
     }
     return "memory";
 }

@@ -42,9 +42,10 @@ enum alarm {
     ALARM_MEMORY,      /* memory has run out somewhere */
     ALARM_POLICY,      /* the policy on disk could not be loaded */
     ALARM_SOCKETS,     /* the file of a socket that is listened on was removed or replaced */
+    ALARM_PROBE,       /* looks at processes hang, so no more of them are begun */
 };
 
-enum { ALARM_COUNT = ALARM_SOCKETS + 1 };
+enum { ALARM_COUNT = ALARM_PROBE + 1 };
 
 struct notice {
     STAILQ_ENTRY(notice) link;

@@ -132,7 +132,7 @@ void plan_record(const struct plan *plan, const struct step *sending, struct rec
     record->n_steps = 0;
     for (size_t i = 0; i < plan->n_steps && record->n_steps < RECORD_STEPS_MAX; i++) {
         if (plan->steps[i].kind != STEP_RESUME)
-            record->steps[record->n_steps++] = record_of(&plan->steps[i], sending);
+            record->steps[record->n_steps++] = (uint8_t)record_of(&plan->steps[i], sending);
     }
 }
 
@@ -192,7 +192,7 @@ bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_fo
     if (plan->n_steps != record->n_steps)
         return false;
     for (size_t i = 0; i < plan->n_steps; i++) {
-        recall_step(&plan->steps[i], record->steps[i], is_lost_forgiven);
+        recall_step(&plan->steps[i], (enum record_step)record->steps[i], is_lost_forgiven);
         if (plan->steps[i].result != STEP_PENDING)
             plan->steps[i].at = now;
     }
@@ -503,6 +503,17 @@ bool plan_can_undo(const struct step *step, const struct command_target *target)
         return true;
     }
     return false;
+}
+
+void plan_forget_old_values(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        free(step->old_value);
+        step->old_value = NULL;
+        step->old = STEP_OLD_UNKNOWN;
+    }
 }
 
 int plan_write_undo(const struct step *step, struct bytes *message)

@@ -169,6 +169,9 @@ struct step *plan_next_undo(struct plan *plan);
  * sent where it does not kill. */
 bool plan_can_undo(const struct step *step, const struct command_target *target);
 
+/* Nothing more will be taken back. */
+void plan_forget_old_values(struct plan *plan);
+
 int plan_write_undo(const struct step *step, struct bytes *message) MUST_CHECK;
 
 /* Counts an attempt to take the step back, and says what became of the last one. The first answer

@@ -67,14 +67,16 @@ void user_settle(struct broker *broker, struct user *user)
 }
 
 void user_resumed_unknown(struct broker *broker, struct user *user, const struct guid *cookie,
-                          struct moment now)
+                          int32_t pid, struct moment now)
 {
     deadline_set(&broker->deadlines, &user->unknown_end, moment_after(now, BROKER_UNKNOWN_TIME));
     /* One that is resumed again and again is one. */
     if (user_may_have_resumed(user, cookie))
         return;
-    if (user->n_unknown < USER_UNKNOWN_MAX)
-        user->unknown[user->n_unknown] = *cookie;
+    if (user->n_unknown < USER_UNKNOWN_MAX) {
+        user->unknown[user->n_unknown].cookie = *cookie;
+        user->unknown[user->n_unknown].pid = pid;
+    }
     user->n_unknown++;
 }
 
@@ -83,7 +85,18 @@ bool user_may_have_resumed(const struct user *user, const struct guid *cookie)
     if (user->n_unknown > USER_UNKNOWN_MAX)
         return true;
     for (size_t i = 0; i < user->n_unknown; i++) {
-        if (guid_compare(&user->unknown[i], cookie) == 0)
+        if (guid_compare(&user->unknown[i].cookie, cookie) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool user_may_have_resumed_beside(const struct user *user, const struct guid *cookie, int32_t pid)
+{
+    if (user->n_unknown > USER_UNKNOWN_MAX)
+        return true;
+    for (size_t i = 0; i < user->n_unknown; i++) {
+        if (user->unknown[i].pid == pid && guid_compare(&user->unknown[i].cookie, cookie) != 0)
             return true;
     }
     return false;

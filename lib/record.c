@@ -142,9 +142,9 @@ static bool read_steps(struct bytes_reader *reader, struct record *record)
         if (!bytes_get_u8(reader, &two) || (two & 15) > RECORD_STEP_UNDOING ||
             two >> 4 > RECORD_STEP_UNDOING)
             return false;
-        record->steps[i] = (enum record_step)(two & 15);
+        record->steps[i] = two & 15;
         if (i + 1 < record->n_steps)
-            record->steps[i + 1] = (enum record_step)(two >> 4);
+            record->steps[i + 1] = two >> 4;
     }
     return true;
 }

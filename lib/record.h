@@ -70,7 +70,7 @@ struct record {
     bool is_hold_wished;                /* by an operator, once the plan has ended */
     uint8_t outcome;                    /* the core's number of it */
     uint16_t n_steps;                   /* RECORD_STEPS_MAX at most */
-    enum record_step steps[RECORD_STEPS_MAX];
+    uint8_t steps[RECORD_STEPS_MAX];    /* enum record_step */
 };
 
 enum record_health {

@@ -11,7 +11,12 @@ enum { ID_OK = 0x00, ID_ERROR = 0xFF };
 
 void reply_init(struct reply *reply)
 {
-    *reply = (struct reply){0};
+    *reply = (struct reply){.kept_max = WIRE_PAYLOAD_MAX};
+}
+
+void reply_keep(struct reply *reply, size_t kept_max)
+{
+    reply->kept_max = kept_max;
 }
 
 void reply_deinit(struct reply *reply)
@@ -43,17 +48,19 @@ static enum reply_result read_header(struct reply *reply)
     if (reply->header.set != WIRE_SET_SERVER ||
         (reply->header.id != ID_OK && reply->header.id != ID_ERROR))
         return REPLY_E_SET;
-    reply->payload_size = (size_t)reply->header.size - WIRE_HEADER_SIZE;
-    if (reply->payload_size == 0)
-        return REPLY_WHOLE;
-    reply->payload = malloc(reply->payload_size);
+    reply->left = (size_t)reply->header.size - WIRE_HEADER_SIZE;
+    reply->kept_size = reply->left < reply->kept_max ? reply->left : reply->kept_max;
+    reply->left -= reply->kept_size;
+    if (reply->kept_size == 0)
+        return reply->left == 0 ? REPLY_WHOLE : REPLY_MORE;
+    reply->payload = malloc(reply->kept_size);
     return reply->payload ? REPLY_MORE : REPLY_E_MEMORY;
 }
 
 enum reply_result reply_feed(struct reply *reply, const uint8_t *bytes, size_t length,
                              size_t *ret_taken)
 {
-    size_t taken = 0;
+    size_t taken = 0, passed;
 
     *ret_taken = 0;
     if (reply->n_header < WIRE_HEADER_SIZE) {
@@ -70,9 +77,11 @@ enum reply_result reply_feed(struct reply *reply, const uint8_t *bytes, size_t l
             return result;
     }
     taken +=
-        fill(reply->payload, &reply->n_payload, reply->payload_size, bytes + taken, length - taken);
-    *ret_taken = taken;
-    return reply->n_payload == reply->payload_size ? REPLY_WHOLE : REPLY_MORE;
+        fill(reply->payload, &reply->n_payload, reply->kept_size, bytes + taken, length - taken);
+    passed = reply->left < length - taken ? reply->left : length - taken;
+    reply->left -= passed;
+    *ret_taken = taken + passed;
+    return reply->n_payload == reply->kept_size && reply->left == 0 ? REPLY_WHOLE : REPLY_MORE;
 }
 
 bool reply_is_ok(const struct reply *reply)

@@ -3,8 +3,8 @@
 
 /*
  * Reads a runtime's reply as its bytes arrive, in pieces of any size: the
- * header, then the payload that the header announces, at most
- * WIRE_PAYLOAD_MAX bytes. What follows the reply (a continuation, a session's
+ * header, then the payload that the header announces, of which no more is kept
+ * than is wanted. What follows the reply (a continuation, a session's
  * stream) is left to the caller.
  *
  * Replies: an id of 00 is OK and FF an error, whatever the code in the payload
@@ -33,12 +33,19 @@ struct reply {
     uint8_t header_bytes[WIRE_HEADER_SIZE];
     size_t n_header;
     struct wire_header header;
-    uint8_t *payload;
-    size_t n_payload;
-    size_t payload_size;
+    uint8_t *payload; /* its beginning, */
+    size_t n_payload; /* so far, */
+    size_t kept_size; /* and when it is there */
+    size_t left;      /* of the rest, still to come */
+    size_t kept_max;
 };
 
+/* What is kept of a reply that is only OK or an error. */
+enum { REPLY_STATUS_MAX = 64 };
+
+/* Keeps all of its payload; or, told before its first byte, no more than that. */
 void reply_init(struct reply *reply);
+void reply_keep(struct reply *reply, size_t kept_max);
 void reply_deinit(struct reply *reply);
 
 /* Takes bytes of a reply; `*ret_taken` says how many. After an error nothing more may be fed. */

@@ -143,18 +143,26 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
                        const char *why, struct moment now)
 {
     const char *old_state = runtime_state_name(runtime->state);
+    struct connection *connection;
     bool moves = runtime_has_ended(runtime) != is_end(state); /* in the registry of cookies */
 
     if (moves)
         identify_unregister(runtime);
     leave_state(runtime);
     join_state(runtime, state);
+    TAILQ_FOREACH(connection, &runtime->connections, in_runtime) {
+        room_consider(connection);
+    }
     if (moves)
         identify_register(runtime);
     runtime_set_next(runtime, deadline);
     runtime_judge_waiting(runtime);
-    if (state >= RUNTIME_HELD)
+    /* What only a plan under way needs. */
+    if (state >= RUNTIME_HELD) {
         deadline_stop(&runtime->broker->ends, &runtime->end);
+        plan_forget_old_values(&runtime->plan);
+        attributes_forget_groups(&runtime->attributes);
+    }
     if (state == RUNTIME_WITHDRAWING || state == RUNTIME_HELD || state == RUNTIME_KILLING)
         runtime_mark_progress(runtime, now);
     if (old_state != runtime_state_name(state))
@@ -270,6 +278,9 @@ int runtime_mark(struct runtime *runtime, enum record_phase phase, const struct 
     /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
     if (!runtime->process->is_identified)
         return -ENOSPC;
+    /* Once one of its ports may be resumed, nothing that came before it is to be gone on with. */
+    if (runtime->is_marked_resumed)
+        return 0;
     if (phase != RECORD_RESUMED)
         record_plan(runtime, sending, &record);
     place = process_cookie(runtime->process, &runtime->cookie);

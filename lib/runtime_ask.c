@@ -90,10 +90,16 @@ void ask_send(struct runtime *runtime, struct connection *connection, struct mom
 /* Keeps a text that the runtime sent about itself, within bounds. */
 static void keep_text(char **target, char **text)
 {
+    char *shorter;
+
     free(*target);
     *target = util_take(text);
-    if (*target && strlen(*target) > BROKER_TEXT_MAX)
-        (*target)[BROKER_TEXT_MAX] = '\0';
+    if (!*target || strlen(*target) <= BROKER_TEXT_MAX)
+        return;
+    (*target)[BROKER_TEXT_MAX] = '\0';
+    shorter = realloc(*target, BROKER_TEXT_MAX + 1);
+    if (shorter)
+        *target = shorter;
 }
 
 static void take_info(struct runtime *runtime, enum runtime_ask ask,

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,17 @@ import apps  # noqa: E402
 import harness  # noqa: E402
 import rig as rigs  # noqa: E402
 import runtimes  # noqa: E402
+
+# Whoever runs us in the background may have us ignore these, and what we start would, too.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def pytest_configure():
+    missing = [program for program in harness.PROGRAMS if not (harness.BUILD / program).exists()]
+    if missing:
+        pytest.exit(f"not built: {', '.join(missing)}; `make check TESTS=` builds all that tests start", returncode=99)
 
 
 @pytest.fixture

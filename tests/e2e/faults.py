@@ -9,7 +9,7 @@ from harness import BUILD
 
 LIBRARY = BUILD / "tests/faults/faults.so"
 
-SLOTS = 96
+SLOTS = 192
 NAME_SIZE = 24
 SLOT = struct.Struct(f"<{NAME_SIZE}sQQQQII")
 CLOCKS = struct.Struct("<qq")

@@ -31,6 +31,7 @@ UNDER = os.environ.get("DIAGPORT_UNDER", "").split()
 PROGRAMS = [
     "diagportd",
     "diagportctl",
+    "diagport-rescue",
     "tests/fake/fake-runtime",
     "tests/fake/fake-fleet",
     "tests/fake/fake-abuse",
@@ -45,7 +46,7 @@ def reachable(build):
     copies = pathlib.Path(tempfile.mkdtemp(prefix="dp-programs-", dir="/tmp"))
     copies.chmod(0o755)
     atexit.register(shutil.rmtree, copies, ignore_errors=True)
-    for program in PROGRAMS:
+    for program in filter(lambda program: (build / program).exists(), PROGRAMS):
         (copies / program).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(build / program, copies / program)
     return copies
@@ -54,7 +55,8 @@ def reachable(build):
 BUILD = reachable(pathlib.Path(os.environ.get("DIAGPORT_BUILD", "build/gcc")).resolve())
 
 #: What a sanitizer says when it found something.
-FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not|Assertion .* failed")
+FINDINGS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|this must hold and does not|Assertion .* failed|"
+                      r"worker of diagport-probe ended with status (?!71;)|worker of diagport-probe was ended by signal (?!9;)")
 
 #: Somebody without any right, and without a name on most machines.
 NOBODY, NOGROUP = 65534, 65534
@@ -216,10 +218,13 @@ class Daemon:
     def spawn(self):
         """Starts it without waiting for anything."""
         self.ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.ready.bind(b"\0" + os.urandom(12).hex().encode())
+        # Not an abstract one, which nobody finds from another network namespace.
+        path = str(self.folder / f"ready.{os.urandom(6).hex()}")
+        self.ready.bind(path)
+        os.chmod(path, 0o666)
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("LISTEN_", "DOTNET_"))},
-            "NOTIFY_SOCKET": "@" + self.ready.getsockname()[1:].decode(),
+            "NOTIFY_SOCKET": path,
             **self.environment,
         }
         identity = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}

@@ -5,9 +5,11 @@ Whatever fails: it either says in one sentence why it does not start, or every r
 """
 
 import errno
+import functools
 import http.client
 import re
 import signal
+import socket
 
 from clients import Client
 from faults import Faults
@@ -25,13 +27,14 @@ ERRORS = {
     "epoll_create1": "EMFILE ENOMEM",
     "epoll_ctl": "ENOMEM ENOSPC",
     "epoll_wait": "EINTR",
-    "eventfd": "EMFILE ENOMEM",
     "faccessat": "EACCES EIO",
     "fdopendir": "ENOMEM",
     "flock": "EWOULDBLOCK ENOLCK",
+    "fork": "EAGAIN ENOMEM",
     "fopen": "EMFILE EACCES",
     "fstat": "EIO ENOMEM",
     "fstatat": "EACCES EIO",
+    "getpwnam": "EMFILE EIO",
     "getsockopt": "ENOBUFS ENOPROTOOPT",
     "lchown": "EPERM EROFS",
     "listen": "EADDRINUSE",
@@ -72,29 +75,52 @@ ERRORS = {
 TIMES = 20
 
 #: What is said at a start that goes well so far.
-PLEASANTRIES = re.compile(r": listening on |: control socket |: warning: |in the usual place")
+PLEASANTRIES = re.compile(
+    r": listening on |: control socket |: warning: |in the usual place|the daemon stays root")
 
-#: More than this scenario needs many times over; a loop that does not end makes that many within a second.
-CALLS_MAX = 50000
+#: More than this scenario needs many times over, and than one look at the daemon does; a loop that does not end makes
+#: that many within a second.
+CALLS_MAX, CALLS_PER_LOOK_MAX = 50000, 60
 
 
-def cases(counts):
-    """Everything that can fail in a life that made so many calls of each name."""
+#: What a call is counted in: a life from its start on, of the first daemon there or of one that comes after another that
+#: was killed, or what comes after SIGTERM.
+PARTS = ["first", "later", "stop"]
+
+
+def cases(counts, part):
+    """Everything that can fail in a part of a life that made so many calls of each name."""
     return [
-        (name, nth, error)
+        (name, nth, error, part)
         for name in sorted(counts)
-        for error in ERRORS.get(name, "").split()
+        for error in ERRORS.get(name.removeprefix("probe."), "").split()
         for nth in range(counts[name])
     ]
 
 
+@functools.cache
+def records_of_another():
+    """The file of records that a daemon left behind, with nobody in it."""
+    folder = Folder()
+    try:
+        one = Daemon(folder)
+        one.kill()
+        return (one.state / "records").read_bytes()
+    finally:
+        folder.remove()
+
+
 class Scenario:
-    """A case is a call, which one of them, and what it fails with; or which one is None: a while, from the start on.
+    """A case is a call, which one of them, what it fails with, and in which part of a life; or which one is None: a
+    while, from the start on.
 
     Start, a plan, a runtime of no rule, one that is held and resumed, two clients, a reload, a stop."""
 
-    def __init__(self, case=None, n_descriptors=None):
-        self.case = case
+    def __init__(self, case=(None, None, None, "first"), n_descriptors=None):
+        self.name, self.nth, self.error, self.part = case
+        #: The calls in each part.
+        self.counts = {}
+        self.n_looks = 0
         self.n_expected = n_descriptors
         self.folder = Folder()
         self.faults = Faults(self.folder)
@@ -113,26 +139,62 @@ class Scenario:
             defaults={"deadline": "2s", "command_timeout": "1s", "hold_limit": "2s"},
         )
         (self.folder / "policy.d").mkdir()
+        if self.part == "later":
+            self._leave_things()
+
+    def _leave_things(self):
+        """What the daemon before left behind; and a part of the policy is a link, as where people keep theirs elsewhere."""
+        self.daemon.state.mkdir(mode=0o700)
+        (self.daemon.state / "records").write_bytes(records_of_another())
+        for path in (self.daemon.socket, self.daemon.control):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
+                left.bind(path)
+        kept = self.folder / "policy.d/..data"
+        kept.mkdir()
+        (kept / "part.yaml").write_text("version: 1\nrules: [ { name: linked, match: { args: --linked }, ignore: true } ]\n")
+        (self.folder / "policy.d/part.yaml").symlink_to("..data/part.yaml")
+
+    def n_struck(self):
+        """How many calls it has made to fail."""
+        return self.faults.hits(self.name)
+
+    def _until(self, look, is_so):
+        def count():
+            self.n_looks += 1
+            return look()
+
+        return until(count, is_so)
+
+    def _was_at_rest(self):
+        """It made as many calls as there was to do."""
+        made = self.faults.counts()
+        assert sum(made.values()) < CALLS_MAX + CALLS_PER_LOOK_MAX * self.n_looks, (self.n_looks, made)
+
+    def _plan(self, before):
+        """Lets the one call fail that is meant, where so many were made before."""
+        nth = before.get(self.name, 0) + self.nth
+        if self.error == "SHORT":
+            self.faults.shorten(self.name, 1, nth)
+        else:
+            self.faults.fail(self.name, getattr(errno, self.error), nth)
 
     def run(self):
-        """Returns the calls that were made, of a life in which all went as it should but for the case."""
+        """A life in which all goes as it should but for the case."""
         try:
-            name, nth, error = self.case or (None, None, None)
-            if nth is not None and error == "SHORT":
-                self.faults.shorten(name, 1, nth)
-            elif nth is not None:
-                self.faults.fail(name, getattr(errno, error), nth)
+            if self.nth is not None and self.part != "stop":
+                self._plan({})
             self.daemon.spawn()
             if self._starts():
-                if name and nth is None:
-                    self.faults.fail_next(name, getattr(errno, error), TIMES)
+                if self.name and self.nth is None:
+                    self.faults.fail_next(self.name, getattr(errno, self.error), TIMES)
                 self._live()
                 self.faults.end()
+                self._count("later" if self.part == "later" else "first", {})
                 self._is_well()
                 self._stop()
-            counts = self.faults.counts()
-            assert sum(counts.values()) < CALLS_MAX, counts
-            return counts
+            else:
+                self._count(self.part, {})
+            self._was_at_rest()
         finally:
             for runtime in self.runtimes:
                 runtime.kill()
@@ -150,15 +212,16 @@ class Scenario:
 
     def _starts(self):
         """Whether it starts; if not, it says why in one sentence."""
-        until(lambda: self._is_reachable() or not self.daemon.is_alive(), bool)
+        self._until(lambda: self._is_reachable() or not self.daemon.is_alive(), bool)
         if self.daemon.is_alive():
             # Who started it hears of it, too.
-            until(self.daemon.is_ready, bool)
+            self._until(self.daemon.is_ready, bool)
             return True
         self.daemon.end(1)
         # What is wrong with the policy is no reason not to start, and is said before.
+        about_the_policy = (f"diagportd: {self.daemon.config}: ", f"diagportd: {self.folder / 'policy.d'}")
         said = [line for line in self.daemon.log.seen
-                if not PLEASANTRIES.search(line) and f"diagportd: {self.daemon.config}: " not in line]
+                if not PLEASANTRIES.search(line) and not line.startswith(about_the_policy)]
         assert len(said) == 1 and said[0].startswith("diagportd: "), said
         return False
 
@@ -185,15 +248,15 @@ class Scenario:
 
     def _let_go(self, runtime):
         """What an operator does as soon as he sees it; unless it goes on by itself, since the daemon knew too little."""
-        until(lambda: self._ask("POST", f"/v1/runtimes/pid:{runtime.pid}/resume", "{}"),
+        self._until(lambda: self._ask("POST", f"/v1/runtimes/pid:{runtime.pid}/resume", "{}"),
               lambda answer: answer is None or answer.status != 404 or runtime.lines.count('"event":"start"'))
 
     def _live(self):
         runtimes = [self._fake("--planned"), self._fake("--plain"), self._fake("--held")]
         self._let_go(runtimes[2])
         self.daemon.signal(signal.SIGHUP)
-        until(self._number_of_reloads, lambda n: n > 0)
-        until(self.daemon.is_ready, bool)
+        self._until(self._number_of_reloads, lambda n: n > 0)
+        self._until(self.daemon.is_ready, bool)
         for runtime in runtimes:
             commands = runtime.commands()
             assert commands[-1] == "resume", commands
@@ -214,10 +277,17 @@ class Scenario:
         assert ("env A=1" in commands) == can_plan, commands
         for runtime in self.runtimes:
             assert runtime.end() == 0
-        until(lambda: self.daemon.status()["connections"]["open"], lambda n: n == 0)
+        self._until(lambda: self.daemon.status()["connections"]["open"], lambda n: n == 0)
         expected = self.n_expected or len(self.daemon.descriptors())
-        self.n_descriptors = until(lambda: len(self.daemon.descriptors()), lambda n: n <= expected)
+        self.n_descriptors = self._until(lambda: len(self.daemon.descriptors()), lambda n: n <= expected)
 
     def _stop(self):
+        before = self.faults.counts()
+        if self.nth is not None and self.part == "stop":
+            self._plan(before)
         self.daemon.signal(signal.SIGTERM)
         self.daemon.end(0)
+        self._count("stop", before)
+
+    def _count(self, part, before):
+        self.counts[part] = {name: n - before.get(name, 0) for name, n in self.faults.counts().items()}

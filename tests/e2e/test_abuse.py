@@ -2,15 +2,23 @@
 """Peers that are no runtimes, or lie: closed or resumed, counted, and nobody else waits for it."""
 
 import contextlib
+import os
+import pathlib
+import re
 import resource
 import socket
 import struct
 import uuid
 
 import pytest
-from harness import CLSID, needs_root, rule, until
+from harness import CLSID, NOBODY, needs_root, rule, until
 
 ADVERTISE = struct.Struct("<8s16sQH")
+
+
+#: Descriptors of a daemon that is flooded, and what it may need for all of them and for who is over a limit.
+FEW = 2048
+MEMORY_KB = 16 * 1024
 
 
 def plan(folder):
@@ -26,6 +34,30 @@ def a_fleet_runs(fleet, one, n=50):
     expected = ("--expect", "SetEnvironmentVariable=1", "--expect", "StartupProfiler=1", "--expect", "ApplyStartupHook=1")
     summary = fleet(one.socket, n, "--together", *expected).summary()
     assert summary["resumed"] == n
+
+
+class Cost:
+    """What a daemon takes of the machine while others are rude; the most it ever took, where the kernel keeps that."""
+
+    def __init__(self, one):
+        self.one = one
+        self.descriptors = one.descriptors()
+        self.before = self._memory("VmRSS")
+
+    def _memory(self, key):
+        status = pathlib.Path(f"/proc/{self.one.process.pid}/status").read_text()
+        return int(re.search(rf"^{key}:\s*(\d+) kB$", status, re.MULTILINE).group(1))
+
+    def is_bounded(self):
+        """While it lasts: what is open has a place, and is open."""
+        connections = self.one.status()["connections"]
+        assert connections["open"] <= connections["usable"], connections
+        assert len(self.one._descriptors()) <= FEW, len(self.one._descriptors())
+        # A sanitizer keeps for a while what was freed.
+        assert "ASAN_OPTIONS" in os.environ or self._memory("VmHWM") - self.before <= MEMORY_KB
+
+    def is_as_before(self):
+        self.one.has_descriptors(self.descriptors)
 
 
 def errors(one, kind):
@@ -212,3 +244,40 @@ def test_one_user_does_not_cost_another(daemon, fake, abuse, fleet, folder):
     many.opened()
     a_fleet_runs(fleet, one)
     many.finish()
+
+
+# What one user opens a thousand of a second, the kinds of error that it is counted as, and how many runtimes it may be.
+FLOODS = {
+    "silence": ((), ("no_advertise", "evicted"), 0),
+    "garbage": (("--send", "garbage"), ("garbage",), 0),
+    "cookies": (("--send", "advertise", "--cookies", "100000"), ("over_limit", "wrong_claim"), 4),
+    "answers": (("--send", "advertise", "--cookies", "100000", "--answer"), ("over_limit", "wrong_claim"), 4),
+}
+
+
+@needs_root
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_thousand_connections_a_second_of_one_user(daemon, fleet, abuse, folder, flood):
+    """Two hundred runtimes of another one get their plans meanwhile; it is counted, and his, and costs little."""
+    options, kinds, n_runtimes = FLOODS[flood]
+    one = daemon([plan(folder)], prefix=["prlimit", f"--nofile={FEW}:{FEW}"])
+    cost = Cost(one)
+    rude = abuse(one.socket, "--rate", "1000", "--connections", "1000", *options, user=NOBODY, group=NOBODY)
+    rude.opened()
+    cost.is_bounded()
+    a_fleet_runs(fleet, one, 200)
+    # For some seconds, whenever that was.
+    rude.lines.wait('"event":"open"', times=4)
+    cost.is_bounded()
+    end = rude.finish()
+    assert end["opened"] >= 4000 and end["refused"] == 0
+    until(lambda: sum(errors(one, kind) for kind in kinds), lambda n: n >= end["opened"] - n_runtimes)
+    # Of what is told of him, and never without bound, it is told that it is he.
+    told = one.log.matches(r"diagportd: peer (\w+) .*\buid=(\d+)")
+    assert told and {match.group(2) for match in told} == {str(NOBODY)}
+    assert {match.group(1) for match in told} <= {*kinds, "no_advertise"}
+    runtimes = one.get("/v1/runtimes")["runtimes"]
+    assert sum(entry["uid"] == NOBODY for entry in runtimes) <= n_runtimes
+    assert {entry["outcome"] for entry in runtimes if entry["uid"] == 0} == {"applied"}
+    one.wait("diagportd: gone .* uid=0 ", times=200)
+    cost.is_as_before()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """diagportctl and the real daemon."""
 
+import contextlib
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import harness
 from harness import NOBODY, needs_root, rule
 from lines import TIMEOUT
-from runtimes import FAKE, story
+from runtimes import FAKE, Program, story
 
 DONE, NO, USAGE, REFUSED, NO_DAEMON = range(5)
 
@@ -39,10 +40,15 @@ class Ctl:
         assert ended.returncode == status, (words, ended)
         return ended.stdout if status == DONE else ended.stderr
 
+    @contextlib.contextmanager
     def start(self, *words):
-        return subprocess.Popen(
-            [str(harness.BUILD / "diagportctl"), *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment)
+        """One that runs until it is told to end; whatever becomes of the test, nobody waits for it."""
+        started = Program([str(harness.BUILD / "diagportctl"), *words], self.environment, stderr=subprocess.PIPE)
+        try:
+            yield started
+        finally:
+            started.kill()
+            started.process.stderr.close()
 
 
 def test_one_runtime_from_hold_to_end(daemon, fake):
@@ -97,14 +103,12 @@ def test_a_list_is_drawn_again_when_something_happens(daemon, fake):
     one = daemon(HOLD)
     ctl = Ctl(one)
     with ctl.start("list", "--watch", "--json") as watcher:
-        assert json.loads(watcher.stdout.readline())["runtimes"] == []
+        assert json.loads(watcher.lines.wait(".").string)["runtimes"] == []
         runtime = fake(one.socket, arguments=["keep"])
-        states = set()
-        while "held" not in states:
-            states |= {each["state"] for each in json.loads(watcher.stdout.readline())["runtimes"]}
-        watcher.send_signal(signal.SIGINT)
-        assert watcher.wait(TIMEOUT) == DONE
-    runtime.kill()
+        drawn = json.loads(watcher.lines.wait(r'"state": *"held"').string)["runtimes"]
+        assert [each["pid"] for each in drawn] == [runtime.pid]
+        watcher.process.send_signal(signal.SIGINT)
+        assert watcher.wait() == DONE
 
 
 def test_followers_are_told_of_the_end(daemon):
@@ -112,10 +116,32 @@ def test_followers_are_told_of_the_end(daemon):
     ctl = Ctl(one)
     ctl("reload")
     with ctl.start("events", "--follow", "--since", "0") as follower:
-        assert b"reload: done" in follower.stdout.readline()
+        assert "reload: done" in follower.lines.wait(".").string
         one.stop()
-        assert follower.wait(TIMEOUT) == NO_DAEMON
-        assert b"the daemon has stopped" in follower.stderr.read()
+        assert follower.wait() == NO_DAEMON
+        assert b"the daemon has stopped" in follower.process.stderr.read()
+
+
+def test_metrics_for_whoever_collects_them(daemon, folder):
+    one = daemon(HOLD)
+    ctl = Ctl(one)
+    text = ctl("metrics")
+    assert "diagport_runtimes_seen_total 0\n" in text and text.endswith("# EOF\n")
+    ctl("metrics", "--textfile", str(folder / "x.prom"))
+    types, kept = {}, set()
+    for line in (folder / "x.prom").read_text().splitlines():
+        words = line.split(" ")
+        if line.startswith("#"):
+            assert words[1] in ("TYPE", "HELP"), line
+            if words[1] == "TYPE":
+                types[words[2]] = words[3]
+        else:
+            name = words[0].split("{")[0]
+            family = name if name in types else name.rpartition("_")[0]
+            assert types[family] in ({"counter", "gauge"} if family == name else {"histogram"}), line
+            kept.add(words[0])
+    samples = {line.split(" ")[0] for line in text.splitlines() if line.startswith("diagport_")}
+    assert kept == samples
 
 
 @needs_root

@@ -32,11 +32,17 @@ enum send { SEND_NOTHING, SEND_HALF, SEND_GARBAGE, SEND_HTTP, SEND_ADVERTISE };
 
 static const char *const send_names[] = {"nothing", "half", "garbage", "http", "advertise"};
 
+struct place {
+    int fd;
+    unsigned long number;
+};
+
 struct abuse {
     const char *path;
     unsigned long connections;
     unsigned long cookies;
     unsigned long hold_ms;
+    unsigned long rate; /* connections a second, for ever; 0: `connections` at once */
     bool holds_for_input;
     bool again;   /* open another one for each that is closed */
     bool answers; /* OK to every command, then close */
@@ -44,7 +50,10 @@ struct abuse {
 
     struct guid cookie;
     int epoll_fd;
-    unsigned long n_tried; /* connects, successful or not */
+    long began_at;          /* in link_now's milliseconds */
+    struct place *places;   /* with a rate: the latest `connections` that were opened */
+    unsigned long *numbers; /* of the connection that a descriptor is, counted from 1; 0: none */
+    unsigned long n_tried;  /* connects, successful or not */
     unsigned long n_open;
     unsigned long n_opened;
     unsigned long n_refused;
@@ -71,6 +80,9 @@ static void print_help(void)
         "  --cookies N        advertise N cookies in turn (1)\n"
         "  --answer           answer every command with OK and close, as a runtime does\n"
         "  --again            open another connection for each one that is closed\n"
+        "  --rate N           N connections a second without end, and no more than --connections\n"
+        "                     at once: the oldest one is closed for the next. The line \"open\"\n"
+        "                     comes after every N of them\n"
         "  --hold input|MS    keep them until the end of standard input (input), or for MS\n"
         "  --help             this text\n"
         "\n"
@@ -120,6 +132,8 @@ static bool take_option(struct abuse *abuse, int option, const char *value)
     case 'g':
         abuse->again = true;
         return true;
+    case 'r':
+        return read_number(value, &abuse->rate) && abuse->rate > 0;
     case 'h':
         abuse->holds_for_input = strcmp(value, "input") == 0;
         return abuse->holds_for_input || read_number(value, &abuse->hold_ms);
@@ -131,15 +145,11 @@ static bool take_option(struct abuse *abuse, int option, const char *value)
 static bool read_options(struct abuse *abuse, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'},
-        {"connections", required_argument, NULL, 'n'},
-        {"send", required_argument, NULL, 'w'},
-        {"cookies", required_argument, NULL, 'c'},
-        {"answer", no_argument, NULL, 'a'},
-        {"again", no_argument, NULL, 'g'},
-        {"hold", required_argument, NULL, 'h'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, 's'}, {"connections", required_argument, NULL, 'n'},
+        {"send", required_argument, NULL, 'w'},   {"cookies", required_argument, NULL, 'c'},
+        {"answer", no_argument, NULL, 'a'},       {"again", no_argument, NULL, 'g'},
+        {"rate", required_argument, NULL, 'r'},   {"hold", required_argument, NULL, 'h'},
+        {"help", no_argument, NULL, 'H'},         {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -151,7 +161,7 @@ static bool read_options(struct abuse *abuse, int argc, char **argv)
         if (!take_option(abuse, option, optarg))
             return false;
     }
-    return abuse->path && optind == argc;
+    return abuse->path && optind == argc && (abuse->rate == 0 || abuse->connections > 0);
 }
 
 /* As many descriptors as we may have; false when that is not enough. */
@@ -199,6 +209,20 @@ static void say_hello(const struct abuse *abuse, int fd)
     }
 }
 
+/* In the place of the oldest one, which may have been closed by its peer meanwhile. */
+static void take_place(struct abuse *abuse, int fd)
+{
+    struct place *place = &abuse->places[abuse->n_opened % abuse->connections];
+
+    if (place->number > 0 && abuse->numbers[place->fd] == place->number) {
+        abuse->numbers[place->fd] = 0;
+        abuse->n_open--;
+        close(place->fd);
+    }
+    *place = (struct place){fd, abuse->n_opened};
+    abuse->numbers[fd] = abuse->n_opened;
+}
+
 /* Opens one connection. False when the accept queue is full and it has to be tried again. */
 static bool open_one(struct abuse *abuse)
 {
@@ -213,6 +237,8 @@ static bool open_one(struct abuse *abuse)
         say_hello(abuse, fd);
         event.data.fd = fd;
         epoll_ctl(abuse->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+        if (abuse->rate > 0)
+            take_place(abuse, fd);
         return true;
     }
     if (fd >= 0) {
@@ -258,6 +284,8 @@ static void take_event(struct abuse *abuse, int fd)
     if (n < 0 && errno == ECONNRESET)
         abuse->n_reset++;
     abuse->n_open--;
+    if (abuse->rate > 0)
+        abuse->numbers[fd] = 0;
     close(fd);
     if (abuse->again)
         abuse->n_tried--;
@@ -278,17 +306,6 @@ static int take_events(struct abuse *abuse, int timeout_ms)
     return n_taken;
 }
 
-/* Tries what is still to be tried, as long as the listener has room. True when nothing is left. */
-static bool open_more(struct abuse *abuse)
-{
-    while (abuse->n_tried < abuse->connections) {
-        if (!open_one(abuse))
-            return false;
-        abuse->n_tried++;
-    }
-    return true;
-}
-
 static void print_line(const struct abuse *abuse, const char *event)
 {
     printf("{\"event\":\"%s\",\"opened\":%lu,\"refused\":%lu,\"open\":%lu,\"closed\":%lu,"
@@ -296,6 +313,26 @@ static void print_line(const struct abuse *abuse, const char *event)
            event, abuse->n_opened, abuse->n_refused, abuse->n_open, abuse->n_closed, abuse->n_reset,
            abuse->n_bytes, abuse->n_commands, abuse->n_resumes);
     fflush(stdout);
+}
+
+static unsigned long n_wanted(const struct abuse *abuse)
+{
+    if (abuse->rate == 0)
+        return abuse->connections;
+    return (unsigned long)(link_now() - abuse->began_at) * abuse->rate / 1000;
+}
+
+/* Tries what is still to be tried, as long as the listener has room. True when nothing is left. */
+static bool open_more(struct abuse *abuse)
+{
+    while (abuse->n_tried < n_wanted(abuse)) {
+        if (!open_one(abuse))
+            return false;
+        abuse->n_tried++;
+        if (abuse->rate > 0 && abuse->n_tried % abuse->rate == 0)
+            print_line(abuse, "open");
+    }
+    return true;
 }
 
 static bool input_has_ended(void)
@@ -308,18 +345,30 @@ static bool input_has_ended(void)
 
 static void run(struct abuse *abuse)
 {
-    while (!open_more(abuse))
+    abuse->began_at = link_now();
+    while (abuse->rate == 0 && !open_more(abuse))
         take_events(abuse, PATIENCE_MS);
-    print_line(abuse, "open");
+    if (abuse->rate == 0)
+        print_line(abuse, "open");
     for (long end = link_now() + (long)abuse->hold_ms;
          abuse->holds_for_input ? !input_has_ended() : link_now() < end;) {
-        take_events(abuse, 10 * PATIENCE_MS);
+        take_events(abuse, abuse->rate > 0 ? PATIENCE_MS : 10 * PATIENCE_MS);
         open_more(abuse);
     }
     /* What has happened by now counts. */
     while (take_events(abuse, 0) > 0)
         ;
     print_line(abuse, "end");
+}
+
+/* Descriptors are given from the lowest on, so that their numbers end where these do. */
+static bool make_places(struct abuse *abuse)
+{
+    if (abuse->rate == 0)
+        return true;
+    abuse->places = calloc(abuse->connections, sizeof *abuse->places);
+    abuse->numbers = calloc(abuse->connections + DESCRIPTORS_BESIDE + 1, sizeof *abuse->numbers);
+    return abuse->places && abuse->numbers;
 }
 
 int main(int argc, char **argv)
@@ -331,9 +380,11 @@ int main(int argc, char **argv)
         return STATUS_USAGE;
     }
     abuse.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (abuse.epoll_fd < 0 || !raise_limit(abuse.connections) ||
+    if (abuse.epoll_fd < 0 || !raise_limit(abuse.connections) || !make_places(&abuse) ||
         getrandom(abuse.cookie.bytes, GUID_SIZE, 0) != GUID_SIZE)
         return EXIT_FAILURE;
     run(&abuse);
+    free(abuse.places);
+    free(abuse.numbers);
     return abuse.n_refused == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -163,7 +163,7 @@ def test_abuse_without_a_listener():
 
 def test_usage():
     for command in ([FLEET], [FLEET, "--count", "1", "--env", "FAKE_BEHAVE=entry=x"], [FLEET, "--count", "x"], [FLEET, "--count", "1", "--expect", "x"], [ABUSE],
-                    [ABUSE, "--socket", "p", "--send", "love"], [ABUSE, "--socket", "x" * 108]):
+                    [ABUSE, "--socket", "p", "--send", "love"], [ABUSE, "--socket", "p", "--rate", "0"], [ABUSE, "--socket", "x" * 108]):
         done = subprocess.run(command, capture_output=True, check=False)
         expect(f"{command}", (done.returncode, done.stderr != b""), (2, True))
     for command in ([FLEET, "--help"], [ABUSE, "--help"]):

@@ -2,9 +2,9 @@
 
 /*
  * Preloaded into a daemon, it makes its system calls fail when a test wants
- * that, and moves its clocks. What is wanted stands in a file that the test and
- * the daemon share, faults.py is the other end. It knows the calls and nothing
- * of why they are made.
+ * that, and those of its probe's workers, and moves its clocks. What is wanted stands in a file
+ * that the test and the daemon share, faults.py is the other end. It knows the calls and nothing of
+ * why they are made.
  */
 
 #include <dirent.h>
@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 enum {
-    SLOTS = 96,
+    SLOTS = 192,
     NAME_SIZE = 24,
     DESCRIPTORS = 1024,
 };
@@ -55,7 +55,8 @@ struct slot {
 struct shared {
     _Atomic int64_t calendar;
     _Atomic int64_t since_boot;
-    char unused[48];
+    _Atomic bool is_locked; /* while somebody names a slot */
+    char unused[47];
     struct slot slots[SLOTS];
 };
 
@@ -65,6 +66,12 @@ _Static_assert(sizeof(struct slot) == 64 && sizeof(struct shared) == (SLOTS + 1)
 static struct shared *shared;
 /* Ends of pipes between the daemon and itself: nothing happens to them. */
 static bool is_inner[DESCRIPTORS];
+
+/* Who we are: the daemon forks the probe's parent, and that its workers. Calls of workers have
+ * names of their own, and nothing but its forks happens to the parent, which the daemon ends with.
+ */
+static enum { DAEMON, PARENT, WORKER } role;
+static const char worker_prefix[] = "probe.";
 
 static void *real(const char *name)
 {
@@ -96,17 +103,43 @@ __attribute__((constructor)) static void begin(void)
     shared = map;
 }
 
+static struct slot *look_up(const char *name)
+{
+    for (size_t i = 0; i < SLOTS && shared->slots[i].name[0] != '\0'; i++) {
+        if (strncmp(shared->slots[i].name, name, NAME_SIZE) == 0)
+            return &shared->slots[i];
+    }
+    return NULL;
+}
+
+/* Several processes may want the same one at once. */
+static struct slot *add(const char *name)
+{
+    struct slot *slot;
+
+    while (atomic_exchange(&shared->is_locked, true))
+        sched_yield();
+    slot = look_up(name);
+    for (size_t i = 0; i < SLOTS && !slot; i++) {
+        if (shared->slots[i].name[0] != '\0')
+            continue;
+        slot = &shared->slots[i];
+        memcpy(slot->name, name, strnlen(name, NAME_SIZE - 1));
+    }
+    atomic_store(&shared->is_locked, false);
+    if (!slot)
+        abort();
+    return slot;
+}
+
 static struct slot *find(const char *name)
 {
-    for (size_t i = 0; i < SLOTS; i++) {
-        struct slot *slot = &shared->slots[i];
+    char full[NAME_SIZE] = "";
+    struct slot *slot;
 
-        if (slot->name[0] == '\0')
-            strncpy(slot->name, name, NAME_SIZE - 1);
-        if (strncmp(slot->name, name, NAME_SIZE) == 0)
-            return slot;
-    }
-    abort();
+    snprintf(full, sizeof full, "%s%s", role == DAEMON ? "" : worker_prefix, name);
+    slot = look_up(full);
+    return slot ? slot : add(full);
 }
 
 /* Counts a call; true when something is to happen to it. */
@@ -115,7 +148,7 @@ static bool strikes(const char *name, struct slot **ret_slot)
     struct slot *slot;
     uint64_t n;
 
-    if (!shared)
+    if (!shared || (role == PARENT && strcmp(name, "fork") != 0))
         return false;
     slot = find(name);
     n = slot->count++;
@@ -177,7 +210,6 @@ CALL(int, connect, -1, (int fd, __CONST_SOCKADDR_ARG to, socklen_t size), fd, to
 CALL(int, dup, -1, (int fd), fd)
 CALL(int, epoll_create1, -1, (int flags), flags)
 CALL(int, epoll_wait, -1, (int fd, struct epoll_event *list, int n, int ms), fd, list, n, ms)
-CALL(int, eventfd, -1, (unsigned n, int flags), n, flags)
 CALL(int, faccessat, -1, (int fd, const char *path, int mode, int flags), fd, path, mode, flags)
 CALL(DIR *, fdopendir, NULL, (int fd), fd)
 CALL(int, flock, -1, (int fd, int how), fd, how)
@@ -221,6 +253,17 @@ MOVES(write, (int fd, const void *bytes, size_t length), fd, bytes, length)
 MOVES(pwrite, (int fd, const void *bytes, size_t length, off_t at), fd, bytes, length, at)
 MOVES(send, (int fd, const void *bytes, size_t length, int flags), fd, bytes, length, flags)
 /* clang-format on */
+
+pid_t fork(void)
+{
+    pid_t pid;
+
+    FAILS(error_of("fork"), -1);
+    pid = REAL(fork)();
+    if (pid == 0)
+        role = role == DAEMON ? PARENT : WORKER;
+    return pid;
+}
 
 /* As fortified callers name it. */
 ssize_t __read_chk(int fd, void *bytes, size_t length, size_t size);

@@ -56,7 +56,7 @@ static void check_written(const uint8_t *data)
     memcpy(&record.start_time, data + 5, sizeof record.start_time);
     memcpy(&record.cookie, data + 13, sizeof record.cookie);
     for (size_t i = 0; i < record.n_steps; i++)
-        record.steps[i] = (enum record_step)(data[31 + i] % (RECORD_STEP_UNDOING + 1));
+        record.steps[i] = (uint8_t)(data[31 + i] % (RECORD_STEP_UNDOING + 1));
     record.sequence = data[29] + 1u;
     record_write(&record, mark);
     record_put(slot, mark);

@@ -39,7 +39,7 @@ static enum world_fault be_clumsy(const struct actor *actor, const struct world_
     *ret_hresult = HRESULT_FAIL;
     if (n_taken < actor->n_right || command->id == COMMAND_RESUME)
         return WORLD_ANSWERS;
-    return n_taken == actor->n_right ? WORLD_REFUSES : actor->habit;
+    return (n_taken == actor->n_right) != actor->loses_first ? WORLD_REFUSES : actor->habit;
 }
 
 static enum world_fault misbehave(struct world_runtime *runtime,
@@ -128,7 +128,10 @@ struct actor *actors_add(struct history *history, struct dice *dice, struct worl
     runtime->major = 6 + dice_throw(dice, 6);
     runtime->kind = runtime->major >= 8 && dice_chance(dice, 25) ? RUNTIME_KIND_NATIVEAOT
                                                                  : RUNTIME_KIND_CORECLR;
-    process->picture = runtime->kind == RUNTIME_KIND_NATIVEAOT ? WORLD_STRANGE : WORLD_SUSPENDED;
+    /* Threads of one that runs beside it stay. */
+    if (process->picture != WORLD_RUNNING)
+        process->picture =
+            runtime->kind == RUNTIME_KIND_NATIVEAOT ? WORLD_STRANGE : WORLD_SUSPENDED;
     runtime->n_refusals_left = dice_chance(dice, 30) ? dice_throw(dice, 8) : 0;
     runtime->has_foreign_port = dice_chance(dice, 5);
     runtime->fault = misbehave;

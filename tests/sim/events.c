@@ -70,6 +70,7 @@ static void clumsy_runtime_comes(struct history *history, struct dice *dice)
     actor->is_clumsy = true;
     actor->n_right = 1 + dice_throw(dice, 6);
     actor->habit = habits[dice_throw(dice, ARRAY_LENGTH(habits))];
+    actor->loses_first = dice_chance(dice, 40);
     world_start(actor->runtime);
 }
 
@@ -102,9 +103,9 @@ static void drop_connections(const struct actor *actor)
 }
 
 /* The process becomes another program: its runtime is gone, and a new one comes. */
-static void process_execs(struct history *history, struct dice *dice)
+static void exec(struct history *history, struct dice *dice, const struct actor *actor)
 {
-    struct actor *actor = actors_draw(history, dice), *next;
+    struct actor *next;
 
     if (!actor || !actors_have_room(history) || actor->runtime->process->is_dead ||
         actor->runtime->process->was_killed)
@@ -117,12 +118,18 @@ static void process_execs(struct history *history, struct dice *dice)
         history->actors[i].is_unchanged = false;
         history->actors[i].is_over = true;
     }
+    actor->runtime->process->picture = WORLD_SUSPENDED;
     if (dice_chance(dice, 50) && actor->runtime->process->exe)
         actor->runtime->process->exe = actors_draw_exe(dice);
     next = actors_add(history, dice, actor->runtime->process, actor->runtime->ports,
                       actor->runtime->n_ports);
     next->is_unchanged = false;
     world_start(next->runtime);
+}
+
+static void process_execs(struct history *history, struct dice *dice)
+{
+    exec(history, dice, actors_draw(history, dice));
 }
 
 /* Somebody claims to be another runtime, or another process. */
@@ -247,6 +254,12 @@ static void long_time_passes(struct history *history, struct dice *dice)
     pass(history, span_from_ms(dice_throw(dice, 2000)));
 }
 
+/* Longer than anybody is remembered only for what nothing else shows yet. */
+static void much_time_passes(struct history *history, struct dice *dice)
+{
+    pass(history, span_from_ms(10000 + dice_throw(dice, 5000)));
+}
+
 /* What happens next is seen late, before any deadline is looked at. */
 static void daemon_stalls(struct history *history, struct dice *dice)
 {
@@ -362,7 +375,6 @@ static void operator_acts(struct history *history, struct dice *dice)
         broker_resume(runtime, world->now);
         break;
     case 2:
-        actor->was_killed_by_us = true;
         broker_kill(runtime, world->now);
         break;
     default:
@@ -370,6 +382,24 @@ static void operator_acts(struct history *history, struct dice *dice)
         break;
     }
     world_settle(world);
+}
+
+/* While we look whether it is still the one to be killed it becomes another one. */
+static void who_is_killed_execs(struct history *history, struct dice *dice)
+{
+    struct actor *actor = actors_draw(history, dice);
+    struct runtime *runtime;
+    char id[16];
+
+    if (!actor)
+        return;
+    snprintf(id, sizeof id, "pid:%d", actor->runtime->process->pid);
+    if (broker_find(history->world->broker, id, &runtime) != BROKER_FOUND_ONE)
+        return;
+    actor->is_unchanged = false;
+    broker_kill(runtime, history->world->now);
+    world_settle(history->world);
+    exec(history, dice, actor);
 }
 
 static void killed_die(struct history *history, struct dice *dice)
@@ -441,7 +471,7 @@ static const struct event {
     {"connection-is-reset", 1, connection_is_reset},
     {"policy-is-reloaded", 1, policy_is_reloaded},
     {"daemon-crashes", 2, daemon_crashes},
-    {"records-are-lost", 1, records_are_lost},
+    {"records-are-lost", 2, records_are_lost},
     {"daemon-stops", 1, daemon_stops},
     {"operator-acts", 2, operator_acts},
     {"killed-die", 2, killed_die},
@@ -449,7 +479,9 @@ static const struct event {
     {"memory-runs-short", 1, memory_runs_short},
     {"clumsy-runtime-comes", 3, clumsy_runtime_comes},
     {"machine-is-busy", 3, machine_is_busy},
-    {"twins-come", 3, twins_come},
+    {"twins-come", 4, twins_come},
+    {"much-time-passes", 1, much_time_passes},
+    {"who-is-killed-execs", 1, who_is_killed_execs},
 };
 
 size_t history_n_kinds(void)

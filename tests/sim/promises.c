@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/broker_core.h"
 #include "lib/policy.h"
 #include "tests/sim/history.h"
 
@@ -78,7 +79,7 @@ static void check_commands(const struct history *history, const struct actor *ac
 {
     const struct world_runtime *runtime = actor->runtime;
     size_t n_hooks = 0, n_profilers = 0;
-    bool was_resumed = false;
+    bool was_told = false, was_resumed = false, was_stopped = false;
 
     for (size_t i = 0; i < runtime->n_commands; i++) {
         const struct world_command *command = &runtime->commands[i];
@@ -97,7 +98,12 @@ static void check_commands(const struct history *history, const struct actor *ac
          */
         if (command->came_late && !is_resume && !actor->is_forgotten)
             promises_broken(history, actor, "who runs is told nothing more (P2)");
+        /* But that is the end of what was begun. */
+        if (was_stopped && !is_resume && !actor->is_forgotten && !actor->was_restarted)
+            promises_broken(history, actor, "Resume ends a plan (P2)");
+        was_told |= !is_resume;
         was_resumed |= is_resume;
+        was_stopped |= was_told && is_resume;
         n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
         n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;
         if (is_deadly && runtime->kind == RUNTIME_KIND_NATIVEAOT)
@@ -324,6 +330,16 @@ static void check_killed(const struct history *history, const struct runtime *ru
     }
 }
 
+/* P10: its end is known as soon as it is told. */
+static void check_ended(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (actor->runtime->process->was_told_ended && seen && seen->process &&
+        seen->process->is_identified && !runtime_has_ended(seen))
+        promises_broken(history, actor, "whose process was told to have ended is gone (P10)");
+}
+
 /* P7: what is kept is bounded. */
 static void check_bounds(const struct history *history)
 {
@@ -353,6 +369,7 @@ void promises_check(const struct history *history)
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
         check_goes_on(history, &history->actors[i]);
+        check_ended(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);
     }

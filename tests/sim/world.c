@@ -440,6 +440,7 @@ void world_kill(struct world *world, struct world_process *process)
     if (process->held != 0) {
         uint64_t held = process->held;
 
+        process->was_told_ended = true;
         broker_process_ended(world->broker, held, world->now);
         world_settle(world);
     }

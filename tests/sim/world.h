@@ -53,7 +53,9 @@ struct world_process {
     const char *exe;       /* NULL: not permitted to read it */
     const char *arguments; /* each ends with a NUL, the last one with two; NULL: not permitted */
     const char *cgroup;
-    const char *environ; /* likewise */
+    const char *cwd;        /* NULL: "/" */
+    const char *parent_exe; /* NULL: "/bin/sh" */
+    const char *environ;    /* likewise */
     enum world_picture picture;
     /* What its threads show up to then, when it runs already. */
     enum world_picture late_picture;
@@ -63,10 +65,11 @@ struct world_process {
     size_t n_files;
     bool is_dead;
     bool has_no_handle;
-    bool hides_pid;     /* its connections have no pid in our namespace */
-    bool hides_environ; /* not permitted to read it */
-    bool is_silent;     /* questions about it are never answered */
-    uint64_t held;      /* the number under which its handle is held, 0 when it is not */
+    bool hides_pid;      /* its connections have no pid in our namespace */
+    bool hides_environ;  /* not permitted to read it */
+    bool is_silent;      /* questions about it are never answered */
+    uint64_t held;       /* the number under which its handle is held, 0 when it is not */
+    bool was_told_ended; /* while its handle was held */
     bool was_killed;
     const char *killed_as; /* what it ran then */
 };

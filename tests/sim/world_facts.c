@@ -112,11 +112,11 @@ struct facts *world_look(const struct world_process *process,
     if (question->wanted & FACTS_EXE)
         set_link(&facts->exe, process->exe);
     if (question->wanted & FACTS_CWD)
-        set_link(&facts->cwd, "/");
+        set_link(&facts->cwd, process->cwd ? process->cwd : "/");
     if (question->wanted & FACTS_CGROUP)
         set_link(&facts->cgroup, process->cgroup);
     if (question->wanted & FACTS_PARENT)
-        set_link(&facts->parent_exe, "/bin/sh");
+        set_link(&facts->parent_exe, process->parent_exe ? process->parent_exe : "/bin/sh");
     if (question->wanted & FACTS_ARGUMENTS) {
         if (process->arguments)
             facts_text_set(&facts->arguments, process->arguments, block_length(process->arguments));

@@ -728,6 +728,42 @@ START_TEST(trimming_keeps_a_beginning)
 }
 END_TEST
 
+/* Many and short ones cost more by the pointers to them. */
+START_TEST(trimming_bounds_what_is_held)
+{
+    static char arguments[20000], status[20000];
+    struct attributes attributes;
+    size_t length = 0;
+
+    memset(arguments, 0, sizeof arguments);
+    length =
+        (size_t)snprintf(status, sizeof status, "Uid:\t1\t1\t1\t1\nGid:\t5\t5\t5\t5\nGroups:\t");
+    for (unsigned i = 0; i < 2000; i++)
+        length += (size_t)snprintf(status + length, sizeof status - length, "%u ", 100000 + i);
+    snprintf(status + length, sizeof status - length, "\nNSpid:\t1\n");
+    attributes_init(&attributes);
+    {
+        struct facts *facts = facts_new(FACTS_STATUS | FACTS_ARGUMENTS, 0);
+
+        ck_assert_ptr_nonnull(facts);
+        facts->is_alive = true;
+        facts_text_set(&facts->status, status, strlen(status));
+        facts_text_set(&facts->arguments, arguments, sizeof arguments);
+        ck_assert_int_eq(attributes_take_facts(&attributes, 1, facts, NULL), 0);
+        facts_free(facts);
+    }
+    ck_assert_uint_gt(attributes_size(&attributes), 60000);
+    attributes_trim(&attributes, 4096);
+    ck_assert(attributes.list[ATTRIBUTE_ARGUMENTS].is_cut);
+    ck_assert(attributes.list[ATTRIBUTE_GROUP].is_cut);
+    ck_assert_str_eq(attributes_text(&attributes, ATTRIBUTE_GROUP), "5");
+    ck_assert_uint_eq(attributes.n_groups, 2000);
+    attributes_forget_groups(&attributes);
+    ck_assert_uint_le(attributes_size(&attributes), sizeof attributes + 4 * 4096 + 100);
+    attributes_deinit(&attributes);
+}
+END_TEST
+
 START_TEST(trimming_needs_no_memory)
 {
     struct attributes attributes;
@@ -868,6 +904,6 @@ UNIT_TESTS(at_first_nothing_is_known, answer_becomes_attributes, answers_add_up,
            container_follows_cgroup_and_namespaces, foreign_or_cut_cgroups_tell_nothing,
            malformed_texts_tell_nothing, assembly_needs_exe_or_arguments, variables_are_looked_up,
            variables_behind_a_cut_are_unknown, attribute_is_set_from_outside,
-           trimming_keeps_a_beginning, trimming_needs_no_memory, size_grows_with_what_is_held,
-           attributes_have_the_names_of_policies, running_out_of_memory_is_said,
-           running_out_of_memory_later_breaks_nothing);
+           trimming_keeps_a_beginning, trimming_bounds_what_is_held, trimming_needs_no_memory,
+           size_grows_with_what_is_held, attributes_have_the_names_of_policies,
+           running_out_of_memory_is_said, running_out_of_memory_later_breaks_nothing);

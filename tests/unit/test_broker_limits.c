@@ -629,7 +629,7 @@ START_TEST(silence_of_one_user_costs_no_other)
     struct world *world = world_new(HEAD RULE "limits: { silent: 10 }\n");
     struct world_process *rude = world_process(world, "/app", ENVIRON);
     struct world_process *other = world_process(world, "/app", ENVIRON);
-    struct world_connection *slow;
+    struct world_connection *slow, *at_once[3];
     struct guid cookie = world_cookie("bbbbbbbb");
     struct world_command command;
 
@@ -647,6 +647,12 @@ START_TEST(silence_of_one_user_costs_no_other)
     slow = world_connect(world, other, 0);
     ck_assert(!slow->is_closed);
     ck_assert_uint_eq(broker_counters(world->broker)->n_silent, 10);
+    /* Nor does he who has several displace his own, as long as the rude one has more. */
+    for (size_t i = 0; i < ARRAY_LENGTH(at_once); i++)
+        at_once[i] = world_connect(world, other, 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(at_once); i++)
+        ck_assert(!at_once[i]->is_closed);
+    ck_assert(!slow->is_closed);
     world_free(world);
 }
 END_TEST
@@ -698,7 +704,7 @@ static struct world_runtime *one_more(struct world *world, size_t n)
  * next connection of one whose plan was begun. It comes in without waiting for anybody's end. */
 START_TEST(those_who_run_make_room_for_who_is_missed)
 {
-    enum { USABLE = 12, N_QUEUED = 40 };
+    enum { USABLE = 12, N_QUEUED = 400 };
     struct world *world = world_new_with(HEAD RULE "limits: { connections_per_user: 1000 }\n",
                                          BROKER_TRUSTS_RECORDS, USABLE);
     struct world_runtime *planned;

@@ -648,6 +648,40 @@ START_TEST(over_a_limit_another_port_is_not_forgotten)
 }
 END_TEST
 
+/* Nor does one that was over a limit when it was resumed, and is no runtime to us. */
+START_TEST(a_neighbour_over_the_limit_says_nothing)
+{
+    struct world *world =
+        world_new("version: 1\n"
+                  "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n"
+                  "control: { path: /run/diagport/control.sock }\n"
+                  "limits: { connections_per_user: 2 }\n");
+    struct world_process *process = world_process(world, "/app", TWICE);
+    struct world_runtime *neighbour = world_runtime(world, process, "bbbbbbbb", first, 1);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", twice, 2);
+    struct world_connection *others[2];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        others[i] = world_connect(world, world_process(world, "/app", PORT), 0);
+    world_connect_port(neighbour, 0);
+    world_serve_one(neighbour);
+    ck_assert_int_eq(process->picture, WORLD_RUNNING);
+    world_end(neighbour->connections[0]);
+    neighbour->connections[0] = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        world_end(others[i]);
+    /* Both Resumes that are counted go to one of its ports. */
+    world_connect_port(runtime, 0);
+    world_serve(world);
+    world_connect_port(runtime, 1);
+    world_serve(world);
+    ck_assert(!runtime->is_resumed[1]);
+    world_pass(world, span_from_s(1), true);
+    ck_assert(runtime->is_resumed[1]);
+    world_free(world);
+}
+END_TEST
+
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
            a_stall_costs_no_second_resume, every_port_of_ours_gets_its_resume,
            after_a_restart_every_port_gets_one_again, a_foreign_port_is_named,
@@ -658,6 +692,7 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            a_last_connection_of_the_forgotten_is_nobody,
            whose_process_has_ended_and_who_still_speaks_is_resumed,
            who_cannot_be_identified_goes_on_with_no_plan, a_neighbour_that_runs_says_nothing,
+           a_neighbour_over_the_limit_says_nothing,
            neighbours_are_looked_after_when_the_handle_goes,
            neighbours_are_looked_after_when_its_owner_ends, a_second_port_without_facts_is_its_own,
            over_a_limit_another_port_is_not_forgotten, who_stays_unidentified_stays_one);

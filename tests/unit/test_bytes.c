@@ -162,6 +162,24 @@ START_TEST(content_can_be_taken)
 }
 END_TEST
 
+START_TEST(the_beginning_can_be_dropped)
+{
+    struct bytes bytes;
+
+    bytes_init(&bytes, 10);
+    bytes_drop(&bytes, 0);
+    bytes_put_string(&bytes, "abcdef");
+    bytes_drop(&bytes, 0);
+    bytes_drop(&bytes, 4);
+    bytes_put_string(&bytes, "gh");
+    ck_assert_int_eq(bytes_finish(&bytes), 0);
+    ck_assert_str_eq((char *)bytes.data, "efgh");
+    bytes_drop(&bytes, 4);
+    ck_assert_uint_eq(bytes.length, 0);
+    bytes_deinit(&bytes);
+}
+END_TEST
+
 static int put_much(void *context)
 {
     struct bytes bytes;
@@ -186,4 +204,4 @@ END_TEST
 
 UNIT_TESTS(numbers_are_little_endian, short_input_reads_nothing, run_is_taken_in_place,
            everything_can_be_put, limit_is_kept, buffer_grows_as_it_has_to, content_can_be_taken,
-           running_out_of_memory_sticks);
+           the_beginning_can_be_dropped, running_out_of_memory_sticks);

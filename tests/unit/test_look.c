@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Looking at processes (daemon/facts.h): at this one, at a child, at one that
+ * Looking at processes (probe/look.h): at this one, at a child, at one that
  * ended, and at files as a process with another root sees them.
  */
 
@@ -19,11 +19,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/facts.h"
 #include "daemon/handle.h"
+#include "daemon/looks.h"
 #include "lib/facts.h"
 #include "lib/procfs.h"
+#include "probe/look.h"
 #include "tests/unit/unit_folder.h"
+
+/* As a worker looks, and the daemon judges. */
+static struct facts *facts_look(const struct action_question *question, int pidfd)
+{
+    struct facts *facts = look_at(question, NULL);
+
+    ck_assert_ptr_nonnull(facts);
+    looks_judge(facts, question, pidfd);
+    return facts;
+}
 
 static uint64_t start_time_of(const struct facts *facts)
 {
@@ -156,7 +167,7 @@ START_TEST(another_start_time_is_somebody_else)
 }
 END_TEST
 
-static struct facts *look_at(int32_t pid, char *path)
+static struct facts *look_at_path(int32_t pid, char *path)
 {
     char *paths[] = {path};
     struct action_question question = {.pid = pid,
@@ -181,7 +192,7 @@ START_TEST(every_component_of_a_path_is_looked_at)
     ck_assert_int_eq(mkdir(path, 0711), 0);
     unit_folder_write("inner/file", "x", 0640);
     snprintf(path, sizeof path, "%s/inner//file", folder);
-    facts = look_at(getpid(), path);
+    facts = look_at_path(getpid(), path);
     ck_assert_int_eq(facts->files[0].error, 0);
     /* The root, /tmp, the folder, the inner one, the file. */
     ck_assert_uint_eq(facts->files[0].n_nodes, 5);
@@ -193,28 +204,28 @@ START_TEST(every_component_of_a_path_is_looked_at)
     facts_free(facts);
     snprintf(link, sizeof link, "%s/link", folder);
     ck_assert_int_eq(symlink("inner/file", link), 0);
-    facts = look_at(getpid(), link);
+    facts = look_at_path(getpid(), link);
     ck_assert_int_eq(facts->files[0].error, 0);
     ck_assert_uint_eq(facts->files[0].inode, status.st_ino);
     facts_free(facts);
     /* The folder that a link leads through is on the way, too. */
     snprintf(path, sizeof path, "%s/to-inner", folder);
     ck_assert_int_eq(symlink("inner/file", path), 0);
-    facts = look_at(getpid(), path);
+    facts = look_at_path(getpid(), path);
     ck_assert_uint_eq(facts->files[0].n_nodes, 5);
     ck_assert_uint_eq(facts->files[0].nodes[3].mode & 07777, 0711);
     facts_free(facts);
     snprintf(path, sizeof path, "%s/nowhere/file", folder);
-    facts = look_at(getpid(), path);
+    facts = look_at_path(getpid(), path);
     ck_assert_int_eq(facts->files[0].error, ENOENT);
     facts_free(facts);
     snprintf(path, sizeof path, "%s/inner/file/more", folder);
-    facts = look_at(getpid(), path);
+    facts = look_at_path(getpid(), path);
     ck_assert_int_eq(facts->files[0].error, ENOTDIR);
     facts_free(facts);
     snprintf(link, sizeof link, "%s/loop", folder);
     ck_assert_int_eq(symlink("loop", link), 0);
-    facts = look_at(getpid(), link);
+    facts = look_at_path(getpid(), link);
     ck_assert_int_eq(facts->files[0].error, ELOOP);
     facts_free(facts);
     unit_folder_remove();
@@ -248,16 +259,16 @@ START_TEST(files_are_those_of_the_process)
         pause();
     }
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-    facts = look_at(pid, (char[]){"/only-here"});
+    facts = look_at_path(pid, (char[]){"/only-here"});
     ck_assert_int_eq(facts->files[0].error, 0);
     facts_free(facts);
-    facts = look_at(pid, (char[]){"/absolute"});
+    facts = look_at_path(pid, (char[]){"/absolute"});
     ck_assert_int_eq(facts->files[0].error, 0);
     facts_free(facts);
-    facts = look_at(pid, (char[]){"/../../etc/passwd"});
+    facts = look_at_path(pid, (char[]){"/../../etc/passwd"});
     ck_assert_int_eq(facts->files[0].error, ENOENT);
     facts_free(facts);
-    facts = look_at(pid, (char[]){"only-here"});
+    facts = look_at_path(pid, (char[]){"only-here"});
     ck_assert_int_eq(facts->files[0].error, 0);
     facts_free(facts);
     kill(pid, SIGKILL);

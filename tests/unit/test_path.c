@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/path.h"
+#include "host/path.h"
 #include "tests/unit/unit_folder.h"
 
 /* The inodes of a walk, by the names under which the tests know them. */

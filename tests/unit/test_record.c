@@ -28,7 +28,7 @@ static struct record sample(void)
     };
 
     for (size_t i = 0; i < record.n_steps; i++)
-        record.steps[i] = (enum record_step)(i % (RECORD_STEP_UNDOING + 1));
+        record.steps[i] = (uint8_t)(i % (RECORD_STEP_UNDOING + 1));
     return record;
 }
 

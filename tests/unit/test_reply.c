@@ -218,6 +218,41 @@ START_TEST(running_out_of_memory_is_said)
 }
 END_TEST
 
-UNIT_TESTS(replies_are_read, dump_error_carries_a_text, id_decides_whether_it_is_ok,
-           short_payloads_are_read, what_is_no_reply_is_refused, largest_reply_is_read,
-           random_bytes_do_no_harm, running_out_of_memory_is_said);
+/* Of what only says how it went not more than that is kept, however long it is. */
+START_TEST(a_beginning_is_kept)
+{
+    enum { LENGTH = 1000 };
+    uint8_t bytes[WIRE_HEADER_SIZE + LENGTH + 1] = {0};
+    struct bytes message;
+
+    bytes_init(&message, WIRE_MESSAGE_MAX);
+    wire_message_begin(&message, WIRE_SET_SERVER, 0xFF);
+    bytes_put_u32(&message, 0x80131384);
+    bytes_put_run(&message, bytes, LENGTH - 4);
+    ck_assert_int_eq(wire_message_end(&message), 0);
+    memcpy(bytes, message.data, message.length);
+    bytes_deinit(&message);
+    for (size_t kept = 0; kept <= 2 * LENGTH; kept += kept < 8 ? 4 : LENGTH - 8) {
+        for (size_t length = 0; length <= sizeof bytes; length++) {
+            size_t step = length % 7 + 1, taken;
+            struct reply reply;
+
+            reply_init(&reply);
+            reply_keep(&reply, kept);
+            ck_assert_int_eq(feed(&reply, bytes, length, length % 2 ? step : sizeof bytes, &taken),
+                             length < sizeof bytes - 1 ? REPLY_MORE : REPLY_WHOLE);
+            ck_assert_uint_le(reply.n_payload, kept);
+            if (length >= sizeof bytes - 1) {
+                ck_assert_uint_eq(taken, sizeof bytes - 1);
+                ck_assert_uint_eq(reply_hresult(&reply), kept < 4 ? 0 : 0x80131384);
+                ck_assert(!reply_is_ok(&reply));
+            }
+            reply_deinit(&reply);
+        }
+    }
+}
+END_TEST
+
+UNIT_TESTS(a_beginning_is_kept, replies_are_read, dump_error_carries_a_text,
+           id_decides_whether_it_is_ok, short_payloads_are_read, what_is_no_reply_is_refused,
+           largest_reply_is_read, random_bytes_do_no_harm, running_out_of_memory_is_said);

@@ -28,6 +28,13 @@ static size_t fails_at;
 static void *live[LIVE_MAX];
 static size_t n_live;
 
+static bool is_charging;
+static struct {
+    void *block;
+    size_t size;
+} charged[LIVE_MAX];
+static size_t n_charged;
+
 static bool fails_now(void)
 {
     if (!is_watching || ++n_allocations != fails_at)
@@ -36,8 +43,19 @@ static bool fails_now(void)
     return true;
 }
 
-static void *born(void *block)
+static void charge(void *block, size_t size)
 {
+    if (!is_charging || !block)
+        return;
+    if (n_charged == LIVE_MAX)
+        abort();
+    charged[n_charged].block = block;
+    charged[n_charged++].size = size;
+}
+
+static void *born(void *block, size_t size)
+{
+    charge(block, size);
     if (is_watching && block) {
         if (n_live == LIVE_MAX)
             abort();
@@ -46,38 +64,48 @@ static void *born(void *block)
     return block;
 }
 
-/* Most of what is freed was allocated last. */
-static void dead(const void *block)
+/* Most of what is freed was allocated last. The size that was charged for it. */
+static size_t dead(const void *block)
 {
     for (size_t i = is_watching ? n_live : 0; i-- > 0;) {
         if (live[i] == block) {
             live[i] = live[--n_live];
-            return;
+            break;
         }
     }
+    for (size_t i = n_charged; block && i-- > 0;) {
+        if (charged[i].block == block) {
+            size_t size = charged[i].size;
+
+            charged[i] = charged[--n_charged];
+            return size;
+        }
+    }
+    return 0;
 }
 
 void *__wrap_malloc(size_t size)
 {
-    return fails_now() ? NULL : born(__real_malloc(size));
+    return fails_now() ? NULL : born(__real_malloc(size), size);
 }
 
 void *__wrap_calloc(size_t number, size_t size)
 {
-    return fails_now() ? NULL : born(__real_calloc(number, size));
+    return fails_now() ? NULL : born(__real_calloc(number, size), number * size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
+    size_t old_size;
     void *block;
 
     if (fails_now())
         return NULL;
-    dead(old);
+    old_size = dead(old);
     block = __real_realloc(old, size);
     if (!block && size > 0)
-        born(old);
-    return born(block);
+        born(old, old_size);
+    return born(block, size);
 }
 
 char *__wrap_strndup(const char *string, size_t length)
@@ -116,6 +144,25 @@ size_t unit_memory_release(size_t *ret_n_left)
     is_watching = false;
     *ret_n_left = n_live;
     return n_allocations;
+}
+
+void unit_memory_charge_begin(void)
+{
+    is_charging = true;
+}
+
+void unit_memory_charge_end(void)
+{
+    is_charging = false;
+}
+
+size_t unit_memory_charged(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n_charged; i++)
+        sum += charged[i].size;
+    return sum;
 }
 
 size_t unit_memory_exhaust(int (*function)(void *context), void *context, int failure)

@@ -29,6 +29,14 @@ size_t unit_memory_exhaust(int (*function)(void *context), void *context, int fa
  */
 void unit_memory_watch(size_t nth);
 
-/* Ends that. Returns the number of allocations, the failed one included; `*ret_n_left` is how many
- * of them were not freed. */
+/*
+ * What a part of the program holds: bytes that were allocated between a begin and
+ * its end, and not freed since, by whomever. Not together with the above.
+ */
+void unit_memory_charge_begin(void);
+void unit_memory_charge_end(void);
+size_t unit_memory_charged(void);
+
+/* Ends a watch. Returns the number of allocations, the failed one included; `*ret_n_left` is how
+ * many of them were not freed. */
 size_t unit_memory_release(size_t *ret_n_left);

@@ -390,6 +390,41 @@ add_lines("events-hostile", [
 ANSWERS["events-broken"] = (json.dumps(EVENTS[0]) + "\nno json\n"
                             + json.dumps(EVENTS[1]) + "\n").encode()
 
+# Metrics.
+
+ANSWERS["metrics"] = """# TYPE diagport_runtimes gauge
+# HELP diagport_runtimes Runtimes that are known, by state.
+diagport_runtimes{state="running"} 41
+# TYPE diagport_runtimes_seen counter
+# HELP diagport_runtimes_seen Runtimes that came.
+diagport_runtimes_seen_total 49
+# TYPE diagport_hold_seconds histogram
+# HELP diagport_hold_seconds How long.
+# UNIT diagport_hold_seconds seconds
+diagport_hold_seconds_bucket{le="+Inf"} 1
+diagport_hold_seconds_count 1
+diagport_hold_seconds_sum 0.041000
+# TYPE diagport_rule_matches counter
+# HELP diagport_rule_matches Runtimes that a rule matched.
+diagport_rule_matches_total{rule="café \\\\x0a \\"x\\""} 3
+# TYPE diagport_policy info
+# HELP diagport_policy The policy in force.
+diagport_policy_info{hash="9f86"} 1
+# TYPE process_cpu_seconds counter
+# HELP process_cpu_seconds Time.
+# UNIT process_cpu_seconds seconds
+process_cpu_seconds_total 0.25
+# TYPE process_open_fds gauge
+# HELP process_open_fds Descriptors.
+process_open_fds 30
+# EOF
+""".encode()
+ANSWERS["metrics-html"] = b"<html>this is another server</html>\n"
+ANSWERS["metrics-nothing"] = b""
+ANSWERS["metrics-cut"] = ANSWERS["metrics"].removesuffix(b"# EOF\n")
+ANSWERS["metrics-hostile"] = ("a{b=\"" + EVIL + "\"} 1\n# EOF\n").encode()
+ANSWERS["metrics-nul"] = b"a 1\n\0# EOF\n"
+
 # What is no diagportd.
 
 ANSWERS["html"] = b"<html>this is another server</html>\n"

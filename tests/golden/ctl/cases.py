@@ -53,7 +53,7 @@ case("usage-run", "run")
 case("usage-run-dashes", "run --")
 case("usage-run-option", "run --porte x -- true")
 case("usage-help-unknown", "help lst")
-for _later in ("attach-profiler", "doctor", "metrics", "pause", "plan", "test", "unpause"):
+for _later in ("attach-profiler", "doctor", "pause", "plan", "test", "unpause"):
     case("usage-later-" + _later, _later)
 case("usage-later-builtin", "rules --builtin")
 
@@ -63,7 +63,7 @@ case("help", "help")
 case("help-option", "--help")
 case("help-letter", "-h")
 for _command in ("status", "list", "show", "resume", "hold", "kill", "events", "explain", "rules",
-                 "check", "reload", "run", "env", "help"):
+                 "metrics", "check", "reload", "run", "env", "help"):
     case("help-" + _command, "help " + _command)
 case("help-option-of-command", "show --help")
 case("version", "--version")
@@ -128,6 +128,18 @@ case("explain-none", "explain 1", {"POST /v1/explain": "explain-none"})
 case("explain-unknown", "explain 4711", {"POST /v1/explain": "explain-unknown"})
 case("explain-hostile", "explain 4711", {"POST /v1/explain": "explain-hostile"})
 case("explain-no-process", "explain 99", {"POST /v1/explain": (404, "problem-404")})
+
+# Metrics.
+
+case("metrics", "metrics", {"GET /metrics": "metrics"})
+case("metrics-80", "metrics", {"GET /metrics": "metrics"}, columns=80)
+case("metrics-json", "--json metrics")
+case("metrics-refused", "metrics", {"GET /metrics": (403, "problem-403")})
+case("metrics-empty-path", "metrics --textfile=")
+case("metrics-folder", "metrics --textfile .", {"GET /metrics": "metrics"})
+case("metrics-no-folder", "metrics --textfile missing/x.prom", {"GET /metrics": "metrics"})
+for _odd in ("html", "nothing", "cut", "hostile", "nul"):
+    case("metrics-" + _odd, "metrics", {"GET /metrics": "metrics-" + _odd})
 
 # Telling it what to do.
 

@@ -76,6 +76,89 @@ class Case(unittest.TestCase):
             self.assertEqual(ended.err, b"")
 
 
+# What node_exporter reads is the older text format: no info, no units, and samples have the
+# names of their families. Its own process_* are not to be there twice.
+TEXTFILE = b"""# TYPE diagport_runtimes gauge
+# HELP diagport_runtimes Runtimes that are known, by state.
+diagport_runtimes{state="running"} 41
+# TYPE diagport_runtimes_seen_total counter
+# HELP diagport_runtimes_seen_total Runtimes that came.
+diagport_runtimes_seen_total 49
+# TYPE diagport_hold_seconds histogram
+# HELP diagport_hold_seconds How long.
+diagport_hold_seconds_bucket{le="+Inf"} 1
+diagport_hold_seconds_count 1
+diagport_hold_seconds_sum 0.041000
+# TYPE diagport_rule_matches_total counter
+# HELP diagport_rule_matches_total Runtimes that a rule matched.
+diagport_rule_matches_total{rule="caf\xc3\xa9 \\\\x0a \\"x\\""} 3
+# TYPE diagport_policy_info gauge
+# HELP diagport_policy_info The policy in force.
+diagport_policy_info{hash="9f86"} 1
+"""
+
+
+class Metrics(Case):
+    """The file that node_exporter reads."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.folder / "diagport.prom"
+
+    def write(self, answer="metrics", **env):
+        with self.daemon({"GET /metrics": answer}):
+            return self.run_ctl("metrics", "--textfile", str(self.file), **env)
+
+    def check_no_leftovers(self, *names):
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted(names))
+
+    def test_it_is_written_for_everybody(self):
+        before = os.umask(0o077)
+        self.addCleanup(os.umask, before)
+        ended = self.write()
+        self.check(ended, DONE)
+        self.assertEqual(ended.out, b"")
+        self.assertEqual(self.file.read_bytes(), TEXTFILE)
+        self.assertEqual(self.file.stat().st_mode & 0o7777, 0o644)
+        self.check_no_leftovers("diagport.prom")
+
+    def test_it_is_another_file_each_time(self):
+        """Whoever reads the old one reads all of it."""
+        self.file.write_bytes(b"old")
+        with self.file.open("rb") as old:
+            self.check(self.write(), DONE)
+            self.assertEqual(old.read(), b"old")
+        self.assertEqual(self.file.read_bytes(), TEXTFILE)
+
+    def test_what_fails_leaves_the_old_one(self):
+        self.file.write_bytes(b"old")
+        self.check(self.write((403, "problem-403")), REFUSED, "the right read is missing")
+        self.check(self.write("metrics-cut"), NO, "no metrics")
+        self.assertEqual(self.file.read_bytes(), b"old")
+        self.check_no_leftovers("diagport.prom")
+
+    def test_a_link_is_replaced_and_not_followed(self):
+        target = self.folder / "target"
+        target.write_bytes(b"old")
+        self.file.symlink_to(target)
+        self.check(self.write(), DONE)
+        self.assertFalse(self.file.is_symlink())
+        self.assertEqual(target.read_bytes(), b"old")
+
+    def test_a_folder_in_its_place_is_left_alone(self):
+        self.file.mkdir()
+        self.check(self.write(), NO, "diagport.prom cannot be written: ")
+        self.check_no_leftovers("diagport.prom")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
+    def test_a_full_output_is_no_success(self):
+        with self.daemon({"GET /metrics": "metrics"}), open("/dev/full", "wb") as full:
+            ended = subprocess.run([harness.PROGRAM, "metrics"], stdout=full, check=False,
+                                   stderr=subprocess.PIPE,
+                                   env=harness.environment(DIAGPORT_CONTROL=str(self.path)))
+        self.assertEqual(ended.returncode, NO, ended.stderr)
+
+
 class Finding(Case):
     """Which socket is asked."""
 

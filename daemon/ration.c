@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/ration.h"
+
+#include <inttypes.h>
+
+#include "lib/bytes.h"
+
+/* NULL when there is no room for another one. */
+static struct ration_user *find_user(struct ration *ration, uint32_t uid)
+{
+    for (size_t i = 0; i < ration->n_users; i++) {
+        if (ration->users[i].uid == uid)
+            return &ration->users[i];
+    }
+    if (ration->n_users == RATION_USERS)
+        return NULL;
+    ration->users[ration->n_users] = (struct ration_user){.uid = uid};
+    return &ration->users[ration->n_users++];
+}
+
+bool ration_take(struct ration *ration, uint32_t uid)
+{
+    struct ration_user *user = find_user(ration, uid);
+    bool may;
+
+    if (!user) {
+        ration->n_others_left_out++;
+        return false;
+    }
+    may = user->n < RATION_LINES_OF_USER &&
+          ration->n < (user->n == 0 ? RATION_LINES : RATION_LINES / 2);
+    if (may) {
+        user->n++;
+        ration->n++;
+    } else {
+        user->n_left_out++;
+    }
+    return may;
+}
+
+bool ration_has_left_out(const struct ration *ration)
+{
+    for (size_t i = 0; i < ration->n_users; i++) {
+        if (ration->users[i].n_left_out > 0)
+            return true;
+    }
+    return ration->n_others_left_out > 0;
+}
+
+void ration_put_left_out(const struct ration *ration, struct bytes *out)
+{
+    unsigned n_others = ration->n_others_left_out, n_named = 0;
+    const char *separator = "";
+
+    for (size_t i = 0; i < ration->n_users; i++) {
+        const struct ration_user *user = &ration->users[i];
+
+        if (user->n_left_out == 0)
+            continue;
+        if (n_named++ >= RATION_USERS_NAMED) {
+            n_others += user->n_left_out;
+            continue;
+        }
+        bytes_put_format(out, "%s%u of uid=%" PRIu32, separator, user->n_left_out, user->uid);
+        separator = ", ";
+    }
+    if (n_others > 0)
+        bytes_put_format(out, "%s%u of others", separator, n_others);
+}

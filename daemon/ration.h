@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How much may be said about what one user does, and all of them, in some time:
+ * who misbehaves a lot must neither fill a disk nor hide what others do.
+ *
+ * The second half of all lines is for users of whom nothing was said yet. Which
+ * time it is, and what is said, is not known here. All zeros is one that nothing
+ * was taken from.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/util.h"
+
+struct bytes;
+
+enum {
+    RATION_LINES_OF_USER = 5,
+    RATION_LINES = 40,
+    RATION_USERS = 64,
+    RATION_USERS_NAMED = 8,
+};
+
+struct ration {
+    struct ration_user {
+        uint32_t uid;
+        unsigned n;
+        unsigned n_left_out;
+    } users[RATION_USERS];
+    size_t n_users;
+    unsigned n;
+    unsigned n_others_left_out; /* of users that there was no room for */
+};
+
+/* Takes one line about that user; false, and counted, when there is none left. */
+bool ration_take(struct ration *ration, uint32_t uid) MUST_CHECK;
+
+bool ration_has_left_out(const struct ration *ration);
+
+/* Appends how many lines there were none for, by user: "12 of uid=1000, 3 of uid=33". */
+void ration_put_left_out(const struct ration *ration, struct bytes *out);
