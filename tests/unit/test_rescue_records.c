@@ -275,18 +275,19 @@ START_TEST(a_file_that_is_not_whole)
         else if (i == 1)
             ck_assert_int_eq(truncate(path, 0), 0);
         else if (i == 2)
-            damage("\x02", 1); /* another version */
+            damage("\x7f", 1); /* another version */
         else
             damage("\x55", 1);
         must_be_distrusted();
     }
-    /* A slot is enough. */
+    /* A slot is enough: both halves, which is more than one death in the middle of a mark does. */
     set_up();
     (void)daemon_was_here();
     {
         int fd = open(path, O_WRONLY);
 
         ck_assert_int_eq(pwrite(fd, "\x55", 1, RECORD_FILE_SIZE - 10), 1);
+        ck_assert_int_eq(pwrite(fd, "\x55", 1, RECORD_FILE_SIZE - RECORD_MARK_SIZE - 10), 1);
         close(fd);
     }
     must_be_distrusted();
