@@ -122,6 +122,7 @@ static void after_call(void *context)
         return;
     if (unit_memory_release(&n_left) >= history->failing_allocation)
         history->shortage = moment_after(history->world->now, span_from_s(2));
+    history->has_run_short = true;
     history->failing_allocation = 0;
 }
 
@@ -198,8 +199,9 @@ void history_happen(struct history *history, const struct happening *happening)
             promises_tell(history, &history->actors[i]);
     }
     /* Without memory nothing could be read. */
-    if (moment_is_before(history->world->now, history->shortage))
+    if (history->has_run_short || moment_is_before(history->world->now, history->shortage))
         history->world->n_unread = 0;
+    history->has_run_short = false;
     note_changes(history);
     promises_check(history);
 }
