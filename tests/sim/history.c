@@ -120,9 +120,10 @@ static void after_call(void *context)
 
     if (history->failing_allocation == 0)
         return;
-    if (unit_memory_release(&n_left) >= history->failing_allocation)
+    if (unit_memory_release(&n_left) >= history->failing_allocation) {
         history->shortage = moment_after(history->world->now, span_from_s(2));
-    history->has_run_short = true;
+        history->has_run_short = true;
+    }
     history->failing_allocation = 0;
 }
 
