@@ -48,9 +48,13 @@ def test_a_program_becomes_another_in_the_same_process(daemon, fake, folder, poi
     one = daemon([plan(folder)])
     runtime = fake(one.socket, f"exec-after={point}")
     has_started = point == "start"
-    reports = [runtime.report(times=n + 1) for n in range(2 if has_started else 1)]
-    assert [report["generation"] for report in reports] == [0, 1][-len(reports) :]
-    last = reports[-1]
+    last = runtime.report()
+    # Who is resumed may come to its managed code before it becomes another.
+    assert last["generation"] == 0 or not has_started
+    if last["generation"] == 0:
+        assert has_started or point == "resume"
+        last = runtime.report(times=2)
+    assert last["generation"] == 1
     assert last["environment"] == {"A": "1"}
     assert [profiler["path"] for profiler in last["profilers"]] == [str(folder / "profiler.so")]
     assert last["hooks"] == [str(folder / "Hook.dll")]
