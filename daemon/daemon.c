@@ -676,6 +676,9 @@ bool daemon_run(struct daemon *daemon)
     }
     while (broker_notices(daemon->broker) > 0)
         tell_people(daemon);
+    if (!broker_is_quiet(daemon->broker))
+        log_warning("stopped without waiting any longer for runtimes that have not answered, or "
+                    "not come back for their Resume");
     return !daemon->is_lost;
 }
 

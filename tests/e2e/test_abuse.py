@@ -171,7 +171,8 @@ def test_one_process_with_a_thousand_cookies(daemon, fleet, abuse, folder):
     until(lambda: errors(one, "over_limit"), lambda n: n == 996)
     end = liar.finish()
     assert end["resumes"] >= 16
-    mine = one.get(f"/v1/runtimes?pid={liar.pid}")["runtimes"]
+    mine = until(lambda: one.get(f"/v1/runtimes?pid={liar.pid}")["runtimes"],
+                 lambda entries: all(entry["outcome"] for entry in entries))
     assert len(mine) == 4
     # Beside an open connection of another one; what comes when the one before has closed its own is an exec.
     assert any(entry["outcome"] == "unknown" for entry in mine)

@@ -39,9 +39,10 @@ def test_there_is_no_answer_at_any_point(daemon, fake, folder):
     deaf = fake(one.socket, "silent=startup-profiler", "silent=set-env@3+", environment=OLD)
     for n, runtime in enumerate(runtimes):
         check_story(folder, runtime.commands(), n + 1)
-    # The first try to take back is never answered: no second one comes, since it ends with the deadline.
+    # The first try to take back is never answered: no second one comes, since it ends with the deadline. Who is woken
+    # only after that has not even a first one.
     commands = deaf.commands()
-    assert commands == [*whole(folder)[:5], "env OLD=x", "resume"]
+    assert commands in ([*whole(folder)[:5], *tries, "resume"] for tries in (["env OLD=x"], [])), commands
     for runtime in [*runtimes, deaf]:
         one.receipt(runtime.pid, "running")
         assert set(runtime.finish()) <= {"resume"}

@@ -21,6 +21,8 @@ KEEPS = {
     ("resume", True): False,
 }
 
+STOPPED_EARLY = "diagportd: stopped without waiting any longer"
+
 
 @contextlib.contextmanager
 def handed_in(folder, is_passed, name="runtime"):
@@ -93,8 +95,12 @@ def test_everybody_is_resumed_in_the_middle_of_plans(daemon, fleet, folder, n_po
     one = daemon([plan(folder)], on_stop="resume")
     behaviours = ["delay=any:20", f"picture={picture}"]
     many = fleet(";".join([one.socket] * n_ports), 30, "--together", behaviours=behaviours, environment=OLD)
-    one.wait("step env ok ", times=20)
+    # Who comes only when it is gone waits for the next one.
+    one.wait("diagportd: applying ", times=30)
     one.stop()
+    # On a machine that is so loaded that some do not come back in the time that stopping may take, it says so.
+    if one.log.count(STOPPED_EARLY):
+        one.start()
     assert many.summary()["resumed"] == 30
 
 
@@ -107,7 +113,7 @@ def test_a_last_answer_is_waited_for(daemon, fake, folder):
     one.wait("runtimes that wait stay suspended")
     runtime.thaw()
     one.end(0)
-    assert one.log.count("step profiler ok") == 1
+    assert one.log.count("step profiler ok") == 1 and not one.log.count(STOPPED_EARLY)
     assert not one.log.count("step hook")
     one.start()
     assert runtime.commands() == [*whole(folder)[:5], "resume"]
@@ -119,6 +125,7 @@ def test_who_does_not_answer_does_not_keep_the_daemon(daemon, fake, folder):
     runtime.stands()
     runtime.thaw()
     one.stop()
+    assert one.log.count(STOPPED_EARLY) == 1
     one.start()
     assert runtime.commands() == [*whole(folder)[:5], "resume"]
 
