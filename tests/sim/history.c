@@ -120,8 +120,10 @@ static void after_call(void *context)
 
     if (history->failing_allocation == 0)
         return;
-    if (unit_memory_release(&n_left) >= history->failing_allocation)
+    if (unit_memory_release(&n_left) >= history->failing_allocation) {
         history->shortage = moment_after(history->world->now, span_from_s(2));
+        history->has_run_short = true;
+    }
     history->failing_allocation = 0;
 }
 
@@ -198,8 +200,9 @@ void history_happen(struct history *history, const struct happening *happening)
             promises_tell(history, &history->actors[i]);
     }
     /* Without memory nothing could be read. */
-    if (moment_is_before(history->world->now, history->shortage))
+    if (history->has_run_short || moment_is_before(history->world->now, history->shortage))
         history->world->n_unread = 0;
+    history->has_run_short = false;
     note_changes(history);
     promises_check(history);
 }

@@ -67,6 +67,7 @@ struct history {
     bool resumes_all;          /* and whoever waits is resumed */
     bool has_no_records;       /* the daemon that runs can keep none */
     struct moment shortage;    /* memory ran short up to then */
+    bool has_run_short;        /* in the event at hand */
     size_t failing_allocation; /* of the next call into the broker; 0: none */
     /* The most that any policy of this history allowed. */
     struct span deadline;
