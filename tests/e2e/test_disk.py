@@ -30,7 +30,7 @@ def test_the_disk_fills_up_later(daemon, fleet, folder):
     """All of the file is there from the start on, so nothing has to be written to the disk for a record."""
     (folder / "state").mkdir(mode=0o700)
     state = folder / "state"
-    script = f'mount -t tmpfs -o size=4m,mode=0700 none {state} && exec "$@"'
+    script = f'mount -t tmpfs -o size=16m,mode=0700 none {state} && exec "$@"'
     one = daemon([rule(env={"A": "1"})], prefix=[*IN_MOUNT, script, "sh"])
     inside = f"/proc/{one.process.pid}/root{state}"
     with pytest.raises(OSError), open(f"{inside}/other", "wb", buffering=0) as other:

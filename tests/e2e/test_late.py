@@ -116,7 +116,8 @@ def test_the_record_is_lost_while_it_runs(daemon, fake, folder, picture):
     runtime.report()
     one.receipt(runtime.pid, "running")
     one.kill()
-    (one.state / "records").unlink()
+    for file in one.state.iterdir():
+        file.unlink()
     # So long that it is surely older than late_after, since it was started before this one.
     witness = fake(one.socket, "message-after=50")
     witness.told_pause()
@@ -142,6 +143,8 @@ def test_the_records_are_damaged(daemon, fake, folder, damage):
         records.write_bytes(content[: len(content) // 2])
     else:
         content[{"corrupt": 4096, "version": 8}[damage]] ^= 0xFF
+        # The other half of that slot.
+        content[4096 - 128] ^= 0xFF
         records.write_bytes(content)
     runtime = fake(one.socket, "message-after=50", "start-delay=50")
     runtime.told_pause()

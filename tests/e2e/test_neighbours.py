@@ -123,7 +123,7 @@ def test_more_than_the_queue_holds_while_the_daemon_stands(daemon, fleet, folder
 
 def test_killed_amid_two_thousand(daemon, fleet, folder):
     one = daemon([plan(folder)], limits={**NO_USER_LIMIT, "runtimes_per_user": 100000})
-    many = fleet(one.socket, 2000, "--together", behaviours=["delay=any:5"])
+    many = fleet(one.socket, 2000, "--together", "--may-repeat", behaviours=["delay=any:5"])
     one.wait("step env ok ", times=300)
     one.kill()
     one.start()

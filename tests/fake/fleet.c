@@ -37,6 +37,7 @@ struct fleet {
     size_t n_variables;
     struct summary_expectation expectations[EXPECTATIONS_MAX];
     size_t n_expectations;
+    bool may_repeat;
     char **template; /* the arguments of each */
 
     char report_path[4096];
@@ -66,6 +67,7 @@ static void print_help(void)
         "  --reports PATH         append the report lines here instead of a temporary file\n"
         "  --expect NAME=COUNT    each has to have got COUNT commands NAME answered with OK by\n"
         "                         its start, for example ResumeRuntime=1\n"
+        "  --may-repeat           a variable may come twice: the answer was lost with a daemon\n"
         "  --expect-env NAME=TEXT each has to have this variable set by command\n"
         "  --help                 this text\n"
         "\n"
@@ -138,6 +140,9 @@ static bool take_option(struct fleet *fleet, int option, char *value)
     case 'r':
         fleet->reports = value;
         return true;
+    case 'm':
+        fleet->may_repeat = true;
+        return true;
     case 'x':
     case 'v':
         return add_expectation(fleet, value, option == 'v');
@@ -158,6 +163,7 @@ static bool read_options(struct fleet *fleet, int argc, char **argv)
         {"reports", required_argument, NULL, 'r'},
         {"expect", required_argument, NULL, 'x'},
         {"expect-env", required_argument, NULL, 'v'},
+        {"may-repeat", no_argument, NULL, 'm'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -443,6 +449,7 @@ static bool sail(struct fleet *fleet)
     if (!fleet->pids || !make_report_file(fleet) ||
         !summary_init(&fleet->summary, fleet->count, fleet->expectations, fleet->n_expectations))
         return false;
+    fleet->summary.may_repeat = fleet->may_repeat;
     if (!start_all(fleet))
         fleet->limit = 0;
     wait_for_all(fleet);

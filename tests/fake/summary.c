@@ -104,6 +104,16 @@ static void take_start(struct summary *summary, const json_t *report)
     summary->n_started++;
 }
 
+/* Profilers and hooks are paths. */
+static void count_twice(struct summary *summary, const json_t *twice)
+{
+    for (size_t i = 0; i < json_array_size(twice); i++) {
+        const char *subject = json_string_value(json_array_get(twice, i));
+
+        summary->n_twice += !summary->may_repeat || (subject && strchr(subject, '/'));
+    }
+}
+
 void summary_take_line(struct summary *summary, const char *line)
 {
     json_t *report = json_loads(line, 0, NULL);
@@ -120,7 +130,7 @@ void summary_take_line(struct summary *summary, const char *line)
         take_start(summary, report);
         summary->connections += (size_t)json_integer_value(json_object_get(report, "connections"));
     }
-    summary->n_twice += json_array_size(json_object_get(report, "twice"));
+    count_twice(summary, json_object_get(report, "twice"));
     take_late(summary, report);
     json_decref(report);
 }

@@ -23,6 +23,7 @@ struct summary {
     size_t n_expectations;
     size_t count; /* runtimes that were started */
 
+    bool may_repeat; /* variables: the answer to one may have been lost with a daemon */
     size_t n_started;
     size_t n_resumed;
     size_t n_told_pause;
