@@ -490,7 +490,7 @@ void decide_facts(struct runtime *runtime, enum question_purpose purpose, const 
 /* False when the records may lack what earlier daemons knew of it and of others in its process. */
 bool decide_has_all_records(const struct runtime *runtime);
 /* What earlier daemons wrote down, which it takes; of two that say something of one runtime the
- * first counts. */
+ * one that says "resumed" counts. */
 void decide_remember(struct broker *broker, struct memory *memory);
 /* True when one of them names that policy. */
 bool decide_remembers_policy(const struct broker *broker, const uint8_t *id);

@@ -34,8 +34,14 @@ static void forget(struct memory *memory)
 
 void decide_remember(struct broker *broker, struct memory *memory)
 {
-    if (RB_INSERT(memory_tree, &broker->memories, memory))
-        forget(memory);
+    struct memory *other = RB_INSERT(memory_tree, &broker->memories, memory);
+
+    if (!other)
+        return;
+    /* Of two that speak of one runtime the one that is safe to believe counts. */
+    if (memory->record.phase == RECORD_RESUMED)
+        other->record = memory->record;
+    forget(memory);
 }
 
 bool decide_remembers_policy(const struct broker *broker, const uint8_t *id)
@@ -357,8 +363,8 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
         broker_out_of_memory(runtime->broker, now);
     if (facts && facts->environ.error == 0)
         decide_ports(runtime, &runtime->attributes);
-    if (!why)
-        memory = take_memory(runtime);
+    /* Whatever is decided: its next mark has to go where the last one is. */
+    memory = take_memory(runtime);
     runtime->process->has_more_cookies |= recalls_neighbour(runtime);
     if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))
         decide_while_stopping(runtime, memory, now);

@@ -335,6 +335,19 @@ static void daemon_crashes(struct history *history, struct dice *dice)
     history_begin_anew(history, BROKER_TRUSTS_RECORDS);
 }
 
+/* Between what a runtime takes and its answer. */
+static void daemon_dies_unanswered(struct history *history, struct dice *dice)
+{
+    struct actor *actor = actors_draw(history, dice);
+    bool is_slow = history->world->is_network_slow;
+
+    history->world->is_network_slow = true;
+    if (actor)
+        world_serve_one(actor->runtime);
+    history->world->is_network_slow = is_slow;
+    history_begin_anew(history, BROKER_TRUSTS_RECORDS);
+}
+
 static void records_are_lost(struct history *history, struct dice *dice)
 {
     /* Those that cannot be read now may be read later. */
@@ -482,6 +495,7 @@ static const struct event {
     {"twins-come", 4, twins_come},
     {"much-time-passes", 1, much_time_passes},
     {"who-is-killed-execs", 1, who_is_killed_execs},
+    {"daemon-dies-unanswered", 2, daemon_dies_unanswered},
 };
 
 size_t history_n_kinds(void)

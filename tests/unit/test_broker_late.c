@@ -232,6 +232,29 @@ START_TEST(who_was_only_known_is_decided_about_anew)
 }
 END_TEST
 
+/* Beside another runtime of its process it is only resumed, and its record says so from then on. */
+START_TEST(who_gets_no_plan_any_more_is_recorded_where_it_was)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS), *second;
+
+    world_start(runtime);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    second = world_runtime(world, runtime->process, "bbbbbbbb", first, 1);
+    world_start(second);
+    world_connect_port(runtime, 0);
+    ck_assert(world_serve_one(runtime));
+    ck_assert_str_eq(world_story(runtime), "resume");
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    runtime->process->picture = WORLD_SUSPENDED;
+    world_connect_port(runtime, 0);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    world_free(world);
+}
+END_TEST
+
 /* Its time is not given anew with each daemon. */
 START_TEST(the_deadline_goes_on_over_restarts)
 {
@@ -507,7 +530,8 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            without_its_port_list_nothing_that_could_kill_is_sent,
            who_waited_suspended_gets_its_plan, who_shows_nothing_gets_a_plan_while_it_is_young,
            a_restart_goes_on_with_the_plan, a_restart_goes_on_by_the_policy_of_the_plan,
-           who_was_only_known_is_decided_about_anew, the_deadline_goes_on_over_restarts,
+           who_was_only_known_is_decided_about_anew,
+           who_gets_no_plan_any_more_is_recorded_where_it_was, the_deadline_goes_on_over_restarts,
            after_the_end_of_a_runtime_its_record_is_free,
            who_was_taken_for_replaced_keeps_its_record, without_records_only_the_young_are_planned,
            where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
