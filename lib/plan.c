@@ -129,10 +129,11 @@ static enum record_step record_of(const struct step *step, const struct step *se
 
 void plan_record(const struct plan *plan, const struct step *sending, struct record *record)
 {
-    record->n_steps = 0;
-    for (size_t i = 0; i < plan->n_steps && record->n_steps < RECORD_STEPS_MAX; i++) {
+    record->n_runs = 0;
+    record->is_tangled = false;
+    for (size_t i = 0; i < plan->n_steps; i++) {
         if (plan->steps[i].kind != STEP_RESUME)
-            record->steps[record->n_steps++] = (uint8_t)record_of(&plan->steps[i], sending);
+            record_add_step(record, record_of(&plan->steps[i], sending));
     }
 }
 
@@ -189,14 +190,18 @@ static void recall_step(struct step *step, enum record_step recorded, bool is_lo
 bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_forgiven,
                  struct moment now)
 {
-    if (plan->n_steps != record->n_steps)
-        return false;
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        recall_step(&plan->steps[i], (enum record_step)record->steps[i], is_lost_forgiven);
-        if (plan->steps[i].result != STEP_PENDING)
-            plan->steps[i].at = now;
+    size_t n = 0;
+
+    for (size_t i = 0; i < record->n_runs; i++) {
+        for (size_t end = n + record->runs[i].n; n < end; n++) {
+            if (n == plan->n_steps)
+                return false;
+            recall_step(&plan->steps[n], record->runs[i].step, is_lost_forgiven);
+            if (plan->steps[n].result != STEP_PENDING)
+                plan->steps[n].at = now;
+        }
     }
-    return true;
+    return n == plan->n_steps && !record->is_tangled;
 }
 
 struct step *plan_add_resume(struct plan *plan)

@@ -138,22 +138,6 @@ static void check_purpose(struct reader *reader, const struct reader_view *view,
                      "profilers or startup_hooks beside \"match\"");
 }
 
-/* The record of a runtime has room for so many: a restart must not lose one. */
-static void check_number(struct reader *reader, const struct reader_view *view,
-                         const struct policy_rule *rule)
-{
-    size_t n_detaching = rule->keys.children == POLICY_CHILDREN_DETACH ? 2 : 0;
-    size_t n_steps = rule->n_variables + rule->n_profilers + rule->n_hooks + n_detaching;
-
-    if (n_steps > RECORD_STEPS_MAX)
-        reader_error(reader, view->node,
-                     "the rule has %zu variables, profilers and hooks%s; a rule can have %d, so "
-                     "set "
-                     "fewer of them",
-                     n_steps, n_detaching > 0 ? " with the two that detach children" : "",
-                     RECORD_STEPS_MAX);
-}
-
 /* False when it is not known what the rule is for. */
 static bool read_keys(struct reader *reader, const struct reader_view *view,
                       struct policy_rule *rule)
@@ -193,7 +177,6 @@ static void read_rule(struct reader *reader, const struct yaml_node *node, struc
         policy_read_match(reader, match, rule);
     is_known = read_keys(reader, &view, rule) && is_known;
     policy_read_steps(reader, &view, rule);
-    check_number(reader, &view, rule);
     if (is_known)
         check_purpose(reader, &view, rule);
 }

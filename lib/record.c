@@ -77,11 +77,16 @@ enum record_health record_read_header(const uint8_t *bytes, size_t length,
     return RECORD_WHOLE;
 }
 
-/* Two steps a byte. */
-static void put_steps(const struct record *record, uint8_t *at)
+void record_add_step(struct record *record, enum record_step step)
 {
-    for (size_t i = 0; i < record->n_steps; i++)
-        at[i / 2] |= (uint8_t)(record->steps[i] << (4 * (i % 2)));
+    struct record_run *last = record->n_runs > 0 ? &record->runs[record->n_runs - 1] : NULL;
+
+    if (last && last->step == step && last->n < RECORD_RUN_MAX)
+        last->n++;
+    else if (record->n_runs < RECORD_RUNS_MAX)
+        record->runs[record->n_runs++] = (struct record_run){.step = step, .n = 1};
+    else
+        record->is_tangled = true;
 }
 
 void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_MARK_SIZE])
@@ -91,12 +96,12 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_M
     memset(ret_bytes, 0, RECORD_MARK_SIZE);
     if (record->phase == RECORD_NONE)
         return;
-    assert(record->n_steps <= RECORD_STEPS_MAX);
+    assert(record->n_runs <= RECORD_RUNS_MAX);
     put(&at, record->sequence, 4);
     put(&at, record->phase, 1);
     put(&at, record->outcome, 1);
-    put(&at, record->is_hold_wished, 1);
-    put(&at, record->n_steps, 1);
+    put(&at, (uint64_t)record->is_hold_wished | (uint64_t)record->is_tangled << 1, 1);
+    put(&at, record->n_runs, 1);
     put(&at, (uint32_t)record->pid, 4);
     put(&at, record->rule, 4);
     put(&at, record->start_time, 8);
@@ -106,12 +111,13 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_M
     at += RECORD_POLICY_SIZE;
     put(&at, (uint64_t)record->connected_at, 8);
     put(&at, (uint64_t)record->hold_until, 8);
-    put_steps(record, at);
+    for (size_t i = 0; i < record->n_runs; i++)
+        put(&at, (uint64_t)record->runs[i].step << 12 | record->runs[i].n, 2);
     at = ret_bytes + RECORD_MARK_SIZE - SUM_SIZE;
     put(&at, checksum(ret_bytes, RECORD_MARK_SIZE - SUM_SIZE), SUM_SIZE);
 }
 
-_Static_assert(4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + RECORD_STEPS_MAX / 2 +
+_Static_assert(4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + 2 * RECORD_RUNS_MAX +
                        SUM_SIZE <=
                    RECORD_MARK_SIZE,
                "a mark has room for all of it");
@@ -134,17 +140,16 @@ void record_put(uint8_t slot[static RECORD_SLOT_SIZE], const uint8_t mark[static
         memcpy(slot + (size_t)(mark[0] & 1) * RECORD_MARK_SIZE, mark, RECORD_MARK_SIZE);
 }
 
-static bool read_steps(struct bytes_reader *reader, struct record *record)
+static bool read_runs(struct bytes_reader *reader, struct record *record)
 {
-    for (size_t i = 0; i < record->n_steps; i += 2) {
-        uint8_t two;
+    for (size_t i = 0; i < record->n_runs; i++) {
+        uint16_t run;
 
-        if (!bytes_get_u8(reader, &two) || (two & 15) > RECORD_STEP_UNDOING ||
-            two >> 4 > RECORD_STEP_UNDOING)
+        if (!bytes_get_u16(reader, &run) || run >> 12 > RECORD_STEP_UNDOING ||
+            (run & RECORD_RUN_MAX) == 0)
             return false;
-        record->steps[i] = two & 15;
-        if (i + 1 < record->n_steps)
-            record->steps[i + 1] = two >> 4;
+        record->runs[i] =
+            (struct record_run){.step = (enum record_step)(run >> 12), .n = run & RECORD_RUN_MAX};
     }
     return true;
 }
@@ -154,7 +159,7 @@ static bool read_half(const uint8_t *bytes, struct record *record)
 {
     struct bytes_reader reader = bytes_reader_over(bytes, RECORD_MARK_SIZE - SUM_SIZE);
     const uint8_t *cookie, *policy;
-    uint8_t phase, is_hold_wished, n_steps;
+    uint8_t phase, flags, n_runs;
     uint32_t pid;
     uint64_t connected_at, hold_until;
 
@@ -163,7 +168,7 @@ static bool read_half(const uint8_t *bytes, struct record *record)
         return true;
     if (!sum_is_right(bytes, RECORD_MARK_SIZE) || !bytes_get_u32(&reader, &record->sequence) ||
         !bytes_get_u8(&reader, &phase) || !bytes_get_u8(&reader, &record->outcome) ||
-        !bytes_get_u8(&reader, &is_hold_wished) || !bytes_get_u8(&reader, &n_steps) ||
+        !bytes_get_u8(&reader, &flags) || !bytes_get_u8(&reader, &n_runs) ||
         !bytes_get_u32(&reader, &pid) || !bytes_get_u32(&reader, &record->rule) ||
         !bytes_get_u64(&reader, &record->start_time) ||
         !bytes_get_run(&reader, GUID_SIZE, &cookie) ||
@@ -171,17 +176,18 @@ static bool read_half(const uint8_t *bytes, struct record *record)
         !bytes_get_u64(&reader, &connected_at) || !bytes_get_u64(&reader, &hold_until))
         return false;
     if (record->sequence == 0 || phase == RECORD_NONE || phase > RECORD_RESUMED || pid == 0 ||
-        pid > INT32_MAX || is_hold_wished > 1 || n_steps > RECORD_STEPS_MAX)
+        pid > INT32_MAX || flags > 3 || n_runs > RECORD_RUNS_MAX)
         return false;
     record->phase = (enum record_phase)phase;
-    record->is_hold_wished = is_hold_wished;
-    record->n_steps = n_steps;
+    record->is_hold_wished = flags & 1;
+    record->is_tangled = flags >> 1;
+    record->n_runs = n_runs;
     record->pid = (int32_t)pid;
     record->connected_at = (int64_t)connected_at;
     record->hold_until = (int64_t)hold_until;
     memcpy(record->cookie.bytes, cookie, GUID_SIZE);
     memcpy(record->policy, policy, RECORD_POLICY_SIZE);
-    return read_steps(&reader, record);
+    return read_runs(&reader, record);
 }
 
 bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE], struct record *ret_record)

@@ -30,7 +30,8 @@ enum {
     RECORD_FILE_SIZE = RECORD_HEADER_SIZE + RECORD_SLOTS * RECORD_SLOT_SIZE,
     RECORD_BOOT_SIZE = 16,
     RECORD_POLICY_SIZE = 16,
-    RECORD_STEPS_MAX = 80, /* of one plan */
+    RECORD_RUNS_MAX = 24,  /* of steps with the same result, one after the other */
+    RECORD_RUN_MAX = 4095, /* steps in one of them */
 };
 
 enum record_phase {
@@ -69,9 +70,17 @@ struct record {
     int64_t hold_until;                 /* likewise; INT64_MAX for no limit */
     bool is_hold_wished;                /* by an operator, once the plan has ended */
     uint8_t outcome;                    /* the core's number of it */
-    uint16_t n_steps;                   /* RECORD_STEPS_MAX at most */
-    uint8_t steps[RECORD_STEPS_MAX];    /* enum record_step */
+    /* The steps of its plan in their order, those with the same result together. */
+    struct record_run {
+        enum record_step step;
+        uint16_t n;
+    } runs[RECORD_RUNS_MAX];
+    size_t n_runs;
+    bool is_tangled; /* there were more: the plan cannot be gone on with */
 };
+
+/* Adds a step behind those that are there. */
+void record_add_step(struct record *record, enum record_step step);
 
 enum record_health {
     RECORD_WHOLE,

@@ -308,8 +308,8 @@ static bool names_a_policy(const struct record *record)
 /* No rule was found yet, or nothing of its plan can have reached the runtime. */
 static bool was_only_known(const struct record *record)
 {
-    for (size_t i = 0; i < record->n_steps; i++) {
-        if (record->steps[i] != RECORD_STEP_PENDING)
+    for (size_t i = 0; i < record->n_runs; i++) {
+        if (record->runs[i].step != RECORD_STEP_PENDING)
             return false;
     }
     return record->phase == RECORD_BEGUN;
@@ -333,8 +333,8 @@ static void decide_by_record(struct runtime *runtime, struct memory *memory,
     } else if (names_a_policy(record) && (!memory->policy || !take_plan(runtime, memory, now))) {
         plan_skip_rest(&runtime->plan, "its plan cannot be gone on with", now);
         resume_begin(runtime, OUTCOME_UNKNOWN,
-                     "the daemon ended in the middle of its plan, and the policy of that plan is "
-                     "not there any more",
+                     "the daemon ended in the middle of its plan, and what that was is not there "
+                     "any more",
                      now);
     } else {
         take_times(runtime, record, now);

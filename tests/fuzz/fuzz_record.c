@@ -47,7 +47,6 @@ static void check_written(const uint8_t *data)
 {
     struct record record = {
         .phase = (enum record_phase)(RECORD_BEGUN + data[0] % RECORD_RESUMED),
-        .n_steps = data[30] % (RECORD_STEPS_MAX + 1),
     };
     uint8_t slot[RECORD_SLOT_SIZE] = {0}, mark[RECORD_MARK_SIZE];
     struct record again;
@@ -55,8 +54,8 @@ static void check_written(const uint8_t *data)
     memcpy(&record.pid, data + 1, sizeof record.pid);
     memcpy(&record.start_time, data + 5, sizeof record.start_time);
     memcpy(&record.cookie, data + 13, sizeof record.cookie);
-    for (size_t i = 0; i < record.n_steps; i++)
-        record.steps[i] = (uint8_t)(data[31 + i] % (RECORD_STEP_UNDOING + 1));
+    for (size_t i = 0; i < data[30]; i++)
+        record_add_step(&record, (enum record_step)(data[31 + i % 80] % (RECORD_STEP_UNDOING + 1)));
     record.sequence = data[29] + 1u;
     record_write(&record, mark);
     record_put(slot, mark);

@@ -24,11 +24,12 @@ static struct record sample(void)
         .hold_until = INT64_MAX,
         .is_hold_wished = true,
         .outcome = 3,
-        .n_steps = RECORD_STEPS_MAX - 1,
     };
 
-    for (size_t i = 0; i < record.n_steps; i++)
-        record.steps[i] = (uint8_t)(i % (RECORD_STEP_UNDOING + 1));
+    for (size_t i = 0; i < RECORD_RUNS_MAX; i++) {
+        for (size_t n = 0; n <= i; n++)
+            record_add_step(&record, (enum record_step)(i % (RECORD_STEP_UNDOING + 1)));
+    }
     return record;
 }
 
@@ -45,6 +46,7 @@ START_TEST(what_is_written_is_read)
     struct record record = sample(), read;
     uint8_t slot[RECORD_SLOT_SIZE] = {0};
 
+    record.is_tangled = true;
     write_into(slot, &record);
     ck_assert(record_read(slot, &read));
     ck_assert_mem_eq(&read, &record, sizeof record);
@@ -53,6 +55,24 @@ START_TEST(what_is_written_is_read)
     write_into(slot, &record);
     ck_assert(record_read(slot, &read));
     ck_assert_mem_eq(&read, &record, sizeof record);
+}
+END_TEST
+
+/* What is said of a plan that does not fit is that. */
+START_TEST(steps_of_a_kind_go_together)
+{
+    struct record record = {.phase = RECORD_BEGUN};
+
+    for (size_t i = 0; i < RECORD_RUN_MAX + 1; i++)
+        record_add_step(&record, RECORD_STEP_OK);
+    ck_assert_uint_eq(record.n_runs, 2);
+    ck_assert_uint_eq(record.runs[0].n, RECORD_RUN_MAX);
+    ck_assert_uint_eq(record.runs[1].n, 1);
+    for (size_t i = 0; i < RECORD_RUNS_MAX - 2; i++)
+        record_add_step(&record, i % 2 ? RECORD_STEP_OK : RECORD_STEP_BARRED);
+    ck_assert(!record.is_tangled);
+    record_add_step(&record, RECORD_STEP_PENDING);
+    ck_assert(record.is_tangled);
 }
 END_TEST
 
@@ -152,6 +172,6 @@ START_TEST(a_file_that_is_cut_or_changed_is_damaged)
 }
 END_TEST
 
-UNIT_TESTS(what_is_written_is_read, a_free_slot_is_all_zero, a_torn_mark_leaves_the_one_before,
-           every_changed_bit_of_a_mark_is_seen, a_header_knows_its_boot,
-           a_file_that_is_cut_or_changed_is_damaged);
+UNIT_TESTS(what_is_written_is_read, steps_of_a_kind_go_together, a_free_slot_is_all_zero,
+           a_torn_mark_leaves_the_one_before, every_changed_bit_of_a_mark_is_seen,
+           a_header_knows_its_boot, a_file_that_is_cut_or_changed_is_damaged);
