@@ -335,12 +335,33 @@ static void daemon_crashes(struct history *history, struct dice *dice)
     history_begin_anew(history, BROKER_TRUSTS_RECORDS);
 }
 
-/* Between what runtimes take and their answers. */
+/* That command is on its way to it. */
+static bool is_sent(const struct world_runtime *runtime, enum command_id id)
+{
+    for (size_t i = 0; i < runtime->n_ports; i++) {
+        struct world_command command;
+
+        if (runtime->connections[i] && world_peek_command(runtime->connections[i], &command) &&
+            command.id == id)
+            return true;
+    }
+    return false;
+}
+
+/* Between what runtimes take and their answers: best where that cannot be taken back. */
 static void daemon_dies_unanswered(struct history *history, struct dice *dice)
 {
+    struct actor *actor = actors_draw(history, dice);
+    enum command_id id =
+        dice_chance(dice, 50) ? COMMAND_APPLY_STARTUP_HOOK : COMMAND_STARTUP_PROFILER;
     bool is_slow = history->world->is_network_slow;
 
-    (void)dice;
+    for (int i = 0; actor && i < 16 && !is_sent(actor->runtime, id); i++) {
+        world_serve_one(actor->runtime);
+        world_deliver_all(history->world);
+        while (world_answer_one(history->world, 0))
+            ;
+    }
     history->world->is_network_slow = true;
     for (size_t i = 0; i < history->n_actors; i++)
         world_serve_one(history->actors[i].runtime);
