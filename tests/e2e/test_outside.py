@@ -20,7 +20,7 @@ def process_1(one):
 
 def beside(one):
     """What starts a program in its namespace."""
-    return ["nsenter", "--target", str(process_1(one)), "--pid", "--mount"]
+    return ["nsenter", "--target", str(process_1(one)), "--pid", "--mount", "--root"]
 
 
 def end(one):
