@@ -2,6 +2,7 @@
 
 #include "probe/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@ static void attach(struct msghdr *message, union control *control, const int *de
     message->msg_control = control;
     message->msg_controllen = CMSG_SPACE(n * sizeof *descriptors);
     header = CMSG_FIRSTHDR(message);
+    assert(header);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(n * sizeof *descriptors);

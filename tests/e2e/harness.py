@@ -6,6 +6,7 @@ test waits for the line that says what it wants to know.
 """
 
 import atexit
+import collections
 import contextlib
 import http.client
 import json
@@ -383,8 +384,14 @@ class Daemon:
         return before & self._descriptors()
 
     def has_descriptors(self, wanted):
-        """Waits until it has these and no others."""
-        until(self._descriptors, lambda now: now == wanted)
+        """Waits until it has as many of each kind as these, and no others: a worker of its probe that was starved by a
+        loaded machine is replaced, and has another socket then."""
+        until(lambda: kinds(self._descriptors()), lambda now: now == kinds(wanted))
+
+
+def kinds(descriptors):
+    """How many descriptors there are of each file, or of each kind where that has no name."""
+    return collections.Counter(re.sub(r":\[\d+\]", "", target) for _, target in descriptors)
 
 
 class Receipt(dict):
