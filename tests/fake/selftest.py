@@ -13,6 +13,7 @@ failures come with their trace.
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 
@@ -24,6 +25,11 @@ import selftest_faults  # noqa: E402
 import selftest_play  # noqa: E402
 import selftest_tools  # noqa: E402
 from selftest_common import FAKE  # noqa: E402
+
+# What was ignored where the tests were started, as in the background of a shell, is not what they are about.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def tests_of(module, what):

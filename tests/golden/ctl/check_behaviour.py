@@ -26,6 +26,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 from answers import ANSWERS, EVENTS, HEARTBEAT, STATUS  # noqa: E402
 
+# What was ignored where the tests were started, as in the background of a shell, is not what they are about.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
 DONE, NO, USAGE, REFUSED, NO_DAEMON = range(5)
 NOBODY = 65534
 STATUS_ROUTE = {"GET /v1/status": "status"}
