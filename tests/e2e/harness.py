@@ -381,17 +381,38 @@ class Daemon:
         before = self._descriptors()
         self.status()
         self.status()
-        return before & self._descriptors()
+        return Kept(before & self._descriptors(), self._n_workers())
+
+    def _n_workers(self):
+        """Of its probe, which come and go with what there is to look at; it has a socket to each."""
+        parents = children_of(self.process.pid)
+        return sum(len(children_of(parent)) for parent in parents)
 
     def has_descriptors(self, wanted):
-        """Waits until it has as many of each kind as these, and no others: a worker of its probe that was starved by a
-        loaded machine is replaced, and has another socket then."""
-        until(lambda: kinds(self._descriptors()), lambda now: now == kinds(wanted))
+        """Waits until it has as many of each kind as these, and no others."""
+        until(lambda: Kept(self._descriptors(), self._n_workers()).kinds(), lambda now: now == wanted.kinds())
 
 
-def kinds(descriptors):
-    """How many descriptors there are of each file, or of each kind where that has no name."""
-    return collections.Counter(re.sub(r":\[\d+\]", "", target) for _, target in descriptors)
+def children_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
+class Kept(frozenset):
+    """Descriptors of a daemon, and how many of them are sockets to workers of its probe."""
+
+    def __new__(cls, descriptors, n_workers):
+        kept = super().__new__(cls, descriptors)
+        kept.n_workers = n_workers
+        return kept
+
+    def kinds(self):
+        """How many there are of each file, or of each kind where that has no name."""
+        found = collections.Counter(re.sub(r":\[\d+\]", "", target) for _, target in self)
+        found["socket"] -= self.n_workers
+        return found
 
 
 class Receipt(dict):

@@ -27,7 +27,7 @@ import selftest_tools  # noqa: E402
 from selftest_common import FAKE  # noqa: E402
 
 # What was ignored where the tests were started, as in the background of a shell, is not what they are about.
-for number in (signal.SIGINT, signal.SIGHUP):
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
