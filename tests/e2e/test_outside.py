@@ -43,7 +43,8 @@ def test_an_app_in_its_namespace_is_planned(daemon, fake):
 def test_an_app_elsewhere_has_no_process_and_is_resumed(daemon, fake):
     one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})], prefix=CONTAINER)
     runtime = fake(one.socket, environment=OLD, run_for="exit")
-    assert runtime.commands() == ["resume"]
+    # Who has no process is not remembered, so it may get one more.
+    assert set(runtime.commands()) == {"resume"}
     assert runtime.wait() == 0
     end(one)
 

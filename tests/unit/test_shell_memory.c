@@ -238,6 +238,12 @@ static int hold(void *context)
 
 START_TEST(handles_of_processes)
 {
+    int pidfd = handle_of_pid(getpid());
+
+    /* What the tests run under may not know of handles, as valgrind 3.19 does not. */
+    if (pidfd < 0)
+        return;
+    close(pidfd);
     exhaust(hold);
 }
 END_TEST
