@@ -19,8 +19,6 @@
 #include "host/rights.h"
 #include "lib/procfs.h"
 
-static const char records_name[] = "records";
-static const char new_name[] = "records.new";
 static const char damaged_name[] = "records.damaged";
 
 struct store {
@@ -66,17 +64,10 @@ static bool read_boot_id(uint8_t boot[static RECORD_BOOT_SIZE])
     char text[64] = {0};
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    struct guid guid;
 
     if (fd >= 0)
         close(fd);
-    if (length <= 0)
-        return false;
-    text[strcspn(text, "\n")] = '\0';
-    if (!guid_parse(text, &guid))
-        return false;
-    memcpy(boot, guid.bytes, RECORD_BOOT_SIZE);
-    return true;
+    return length > 0 && record_read_boot(text, boot);
 }
 
 /* Of the user that the daemon runs as, or will. */
@@ -152,8 +143,7 @@ static bool is_first_start(const struct store *store)
     rewinddir(folder);
     errno = 0;
     while ((entry = readdir(folder))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, new_name) != 0)
+        if (record_is_trace(entry->d_name))
             is_empty = false;
     }
     /* What could not be read to its end may hold anything. */
@@ -191,18 +181,18 @@ static bool make_file(struct store *store, const char *folder, struct store_foun
 {
     int error;
 
-    unlinkat(store->folder, new_name, 0);
-    store->fd = openat(store->folder, new_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    unlinkat(store->folder, RECORD_NEW_FILE, 0);
+    store->fd = openat(store->folder, RECORD_NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     error = store->fd < 0 ? -errno : fill_file(store, found->distrusted_until);
-    if (error == 0 && renameat(store->folder, new_name, store->folder, records_name) != 0)
+    if (error == 0 && renameat(store->folder, RECORD_NEW_FILE, store->folder, RECORD_FILE) != 0)
         error = -errno;
     if (error == 0 && !map_file(store))
         error = -errno;
     if (error == 0)
         return true;
-    unlinkat(store->folder, new_name, 0);
+    unlinkat(store->folder, RECORD_NEW_FILE, 0);
     explain(found, BROKER_HAS_NO_RECORDS, "the file of records %s/%s cannot be made: %s", folder,
-            records_name, strerror(-error));
+            RECORD_FILE, strerror(-error));
     return false;
 }
 
@@ -273,7 +263,7 @@ static bool use_file(struct store *store, const char *folder, struct store_found
     forget_file(store);
     /* Kept for whoever wants to know why, and so that the folder does not look like a first start
      * should we die before the new file is there. */
-    renameat(store->folder, records_name, store->folder, damaged_name);
+    renameat(store->folder, RECORD_FILE, store->folder, damaged_name);
     explain(found, BROKER_DISTRUSTS_RECORDS,
             "the file of records in %s is damaged or of another version; it was moved to %s",
             folder, damaged_name);
@@ -283,12 +273,12 @@ static bool use_file(struct store *store, const char *folder, struct store_found
 
 static bool open_file(struct store *store, const char *folder, struct store_found *found)
 {
-    store->fd = openat(store->folder, records_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    store->fd = openat(store->folder, RECORD_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (store->fd < 0 && errno == ENOENT)
         return begin_anew(store, folder, found);
     if (store->fd < 0) {
         explain(found, BROKER_HAS_NO_RECORDS, "the file of records %s/%s cannot be opened: %s",
-                folder, records_name, strerror(errno));
+                folder, RECORD_FILE, strerror(errno));
         return false;
     }
     return use_file(store, folder, found);

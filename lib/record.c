@@ -22,6 +22,27 @@ static uint64_t checksum(const uint8_t *bytes, size_t length)
     return sum;
 }
 
+bool record_is_trace(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECORD_NEW_FILE) != 0;
+}
+
+bool record_read_boot(const char *text, uint8_t ret_boot[static RECORD_BOOT_SIZE])
+{
+    char id[GUID_TEXT_SIZE];
+    size_t length = strcspn(text, "\n");
+    struct guid guid;
+
+    if (length >= sizeof id)
+        return false;
+    memcpy(id, text, length);
+    id[length] = '\0';
+    if (!guid_parse(id, &guid))
+        return false;
+    memcpy(ret_boot, guid.bytes, RECORD_BOOT_SIZE);
+    return true;
+}
+
 static void put(uint8_t **at, uint64_t value, size_t length)
 {
     for (size_t i = 0; i < length; i++)

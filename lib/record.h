@@ -82,6 +82,17 @@ struct record {
 /* Adds a step behind those that are there. */
 void record_add_step(struct record *record, enum record_step step);
 
+/* Names in the state folder: the file, and the one that becomes it when it is whole. */
+#define RECORD_FILE     "records"
+#define RECORD_NEW_FILE "records.new"
+
+/* True when a file of that name says that an earlier daemon was there: all do but the folder
+ * itself, the one above it, and the file of one that died while it made its first. */
+bool record_is_trace(const char *name);
+
+/* The id of a boot as the kernel writes it, with a line feed or without. False when it is none. */
+bool record_read_boot(const char *text, uint8_t ret_boot[static RECORD_BOOT_SIZE]) MUST_CHECK;
+
 enum record_health {
     RECORD_WHOLE,
     RECORD_OTHER_BOOT, /* whole, but of another boot: it says nothing about anybody alive */

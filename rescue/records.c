@@ -13,9 +13,6 @@
 
 #include "lib/tree.h"
 
-static const char records_name[] = "records";
-/* What a daemon left that died while it made its file: to the next one the folder is empty. */
-static const char new_name[] = "records.new";
 static const char marker_name[] = "resumed-by-rescue";
 
 static const struct span retry_pause = {1000000};
@@ -74,17 +71,10 @@ static bool read_boot_id(void)
     char text[64] = {0};
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    struct guid guid;
 
     if (fd >= 0)
         close(fd);
-    if (length <= 0)
-        return false;
-    text[strcspn(text, "\n")] = '\0';
-    if (!guid_parse(text, &guid))
-        return false;
-    memcpy(records.boot, guid.bytes, RECORD_BOOT_SIZE);
-    return true;
+    return length > 0 && record_read_boot(text, records.boot);
 }
 
 /* As the daemon wants it: anybody else who can write there could make it forget. Root may come to
@@ -122,8 +112,7 @@ static bool folder_is_empty(void)
     }
     rewinddir(folder);
     while ((entry = readdir(folder))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, new_name) != 0)
+        if (record_is_trace(entry->d_name))
             is_empty = false;
     }
     closedir(folder);
@@ -207,7 +196,7 @@ static enum records_state read_file(void)
 static enum records_state open_file(void)
 {
     records.file =
-        openat(records.folder, records_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        openat(records.folder, RECORD_FILE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (records.file >= 0)
         return read_file();
     if (errno == ENOENT)

@@ -172,6 +172,32 @@ START_TEST(a_file_that_is_cut_or_changed_is_damaged)
 }
 END_TEST
 
-UNIT_TESTS(what_is_written_is_read, steps_of_a_kind_go_together, a_free_slot_is_all_zero,
+START_TEST(a_boot_has_an_id)
+{
+    static const char text[] = "00112233-4455-6677-8899-aabbccddeeff\n";
+    uint8_t with[RECORD_BOOT_SIZE], without[RECORD_BOOT_SIZE];
+    char cut[sizeof text] = "";
+
+    ck_assert(record_read_boot(text, with));
+    for (size_t length = 0; length < sizeof text - 2; length++) {
+        memcpy(cut, text, length);
+        ck_assert(!record_read_boot(cut, without));
+    }
+    memcpy(cut, text, sizeof text - 2);
+    ck_assert(record_read_boot(cut, without));
+    ck_assert_mem_eq(with, without, sizeof with);
+    ck_assert(!record_read_boot("00112233-4455-6677-8899-aabbccddeeff0\n", without));
+}
+END_TEST
+
+START_TEST(an_empty_folder_may_have_what_a_dead_daemon_began)
+{
+    ck_assert(!record_is_trace(".") && !record_is_trace("..") && !record_is_trace(RECORD_NEW_FILE));
+    ck_assert(record_is_trace(RECORD_FILE) && record_is_trace("...") && record_is_trace("other"));
+}
+END_TEST
+
+UNIT_TESTS(a_boot_has_an_id, an_empty_folder_may_have_what_a_dead_daemon_began,
+           what_is_written_is_read, steps_of_a_kind_go_together, a_free_slot_is_all_zero,
            a_torn_mark_leaves_the_one_before, every_changed_bit_of_a_mark_is_seen,
            a_header_knows_its_boot, a_file_that_is_cut_or_changed_is_damaged);
