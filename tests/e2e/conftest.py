@@ -57,28 +57,10 @@ def daemon(folder):
                 one.process.kill()
 
 
-def maker(kind):
-    """A fixture that makes programs of that kind; none outlives the test, and none its daemon."""
-
-    @pytest.fixture
-    def make_one(daemon):
-        made = []
-
-        def make(*arguments, **options):
-            made.append(kind(*arguments, **options))
-            return made[-1]
-
-        yield make
-        for one in made:
-            one.kill()
-
-    return make_one
-
-
-fake = maker(runtimes.Fake)
-fleet = maker(runtimes.Fleet)
-abuse = maker(runtimes.Abuse)
-app = maker(runtimes.App)
+fake = runtimes.maker(runtimes.Fake, "daemon")
+fleet = runtimes.maker(runtimes.Fleet, "daemon")
+abuse = runtimes.maker(runtimes.Abuse, "daemon")
+app = runtimes.maker(runtimes.App, "daemon")
 
 
 @pytest.fixture(scope="session")

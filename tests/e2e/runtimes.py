@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 
+import pytest
 from harness import BUILD
 from lines import TIMEOUT, Lines
 
@@ -193,3 +194,22 @@ class App(Program):
 
     def finish(self):
         assert self.end() == 0
+
+
+def maker(kind, owner):
+    """A fixture that makes programs of that kind; none outlives the test, and none what the fixture `owner` made."""
+
+    @pytest.fixture
+    def make_one(request):
+        request.getfixturevalue(owner)
+        made = []
+
+        def make(*arguments, **options):
+            made.append(kind(*arguments, **options))
+            return made[-1]
+
+        yield make
+        for one in made:
+            one.kill()
+
+    return make_one

@@ -43,21 +43,5 @@ def service():
     inside.systemctl("daemon-reload")
 
 
-def maker(kind):
-    @pytest.fixture
-    def make_one(service):
-        made = []
-
-        def make(*arguments, **options):
-            made.append(kind(*arguments, **options))
-            return made[-1]
-
-        yield make
-        for one in made:
-            one.kill()
-
-    return make_one
-
-
-fake = maker(runtimes.Fake)
-fleet = maker(runtimes.Fleet)
+fake = runtimes.maker(runtimes.Fake, "service")
+fleet = runtimes.maker(runtimes.Fleet, "service")
