@@ -15,11 +15,14 @@
 #include "lib/broker_core.h"
 #include "lib/hresult.h"
 
-/* Up to here steps are sent; after it there is time to take them back before the deadline. */
+/* Up to here steps are sent; after it there is time to take them back before the deadline. All of
+ * the time is for that where nothing but that is left to do. */
 static struct moment last_moment(const struct runtime *runtime)
 {
     struct span reserve = span_from_us(runtime->deadline_length.us / 4);
 
+    if (runtime->has_failed)
+        return runtime->end.at;
     if (reserve.us > BROKER_RESERVE_MAX.us)
         reserve = BROKER_RESERVE_MAX;
     return moment_after(runtime->connected_at,
@@ -322,8 +325,13 @@ static void advance_steps(struct runtime *runtime, struct moment now)
     struct step *step = plan_next(&runtime->plan);
     struct connection *connection;
 
-    if (plan_has_failed(&runtime->plan) || runtime->has_failed) {
+    if (plan_has_failed(&runtime->plan)) {
         apply_fail(runtime, "a required step failed", now);
+        return;
+    }
+    if (runtime->has_failed) {
+        apply_fail(runtime, "its plan did not come to its end before the daemon was started anew",
+                   now);
         return;
     }
     if (!step) {
@@ -425,6 +433,9 @@ void apply_advance(struct runtime *runtime, struct moment now)
     if (runtime->broker->is_stopping)
         return;
     if (runtime->state == RUNTIME_ASKING) {
+        /* An earlier daemon did some of it: what can be taken back depends on the answers. */
+        if (is_out_of_time(runtime, now) && plan_next_undo(&runtime->plan))
+            runtime->has_failed = true;
         if (is_out_of_time(runtime, now)) {
             give_up(runtime, now);
             return;

@@ -101,6 +101,7 @@ static struct memory *take_memory(struct runtime *runtime)
     place = process_cookie(runtime->process, &runtime->cookie);
     place->slot = memory->slot;
     place->sequence = memory->record.sequence;
+    runtime->is_marked_resumed = memory->record.phase == RECORD_RESUMED;
     return memory;
 }
 

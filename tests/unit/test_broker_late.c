@@ -276,6 +276,64 @@ START_TEST(the_deadline_goes_on_over_restarts)
 }
 END_TEST
 
+/* Two daemons, the first of which dies before, or after, it begins to take back what there is no
+ * time left to complete. */
+START_TEST(a_restart_goes_on_with_taking_back)
+{
+    static const int64_t at_ms[] = {2450, 2600};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(at_ms); i++) {
+        struct world *world =
+            world_new(HEAD "rules: [ { name: r, match: all, deadline: 3s, env: { "
+                           "A: \"1\", B: { value: \"2\", required: false } } } ]\n");
+        struct world_runtime *runtime = runtime_in(world, OURS);
+
+        world_start(runtime);
+        while (!world_variable(runtime, "A"))
+            ck_assert(world_serve_one(runtime));
+        runtime->is_stuck = true;
+        world_pass(world, span_from_ms(at_ms[i]), false);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->state,
+                         i == 0 ? RUNTIME_APPLYING : RUNTIME_WITHDRAWING);
+        world_restart(world, BROKER_TRUSTS_RECORDS);
+        world_pass(world, span_from_ms(100), false);
+        runtime->is_stuck = false;
+        world_connect_port(runtime, 0);
+        world_pass(world, span_from_s(5), true);
+        ck_assert_ptr_null(world_variable(runtime, "A"));
+        ck_assert_ptr_null(world_variable(runtime, "B"));
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_ROLLED_BACK);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* A daemon that leaves it to the next one is told to hold it: that is no plan. */
+START_TEST(who_was_resumed_stays_so_in_the_records)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+    struct runtime *seen;
+
+    world->lag = span_from_s(60);
+    world_start(runtime);
+    while (!runtime->is_resumed[0])
+        ck_assert(world_serve_one(runtime));
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_stop(world, BROKER_STOP_KEEP);
+    world_connect_port(runtime, 0);
+    world_settle(world);
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    broker_hold(seen, span_from_s(1), world->now);
+    world_settle(world);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    world_free(world);
+}
+END_TEST
+
 START_TEST(after_the_end_of_a_runtime_its_record_is_free)
 {
     struct world *world = world_new(policy);
@@ -532,6 +590,7 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            a_restart_goes_on_with_the_plan, a_restart_goes_on_by_the_policy_of_the_plan,
            who_was_only_known_is_decided_about_anew,
            who_gets_no_plan_any_more_is_recorded_where_it_was, the_deadline_goes_on_over_restarts,
+           a_restart_goes_on_with_taking_back, who_was_resumed_stays_so_in_the_records,
            after_the_end_of_a_runtime_its_record_is_free,
            who_was_taken_for_replaced_keeps_its_record, without_records_only_the_young_are_planned,
            where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
