@@ -146,6 +146,7 @@ struct actor *actors_add(struct history *history, struct dice *dice, struct worl
                       strcmp(exe, "/app/left") != 0,
         .is_unchanged = !process->is_silent,
         .may_be_touched = true,
+        .planned_at = MOMENT_NEVER,
         .n_variables = runtime->n_variables,
     };
     memcpy(actor->variables, runtime->variables, sizeof actor->variables);

@@ -369,6 +369,73 @@ static void daemon_dies_unanswered(struct history *history, struct dice *dice)
     history_begin_anew(history, BROKER_TRUSTS_RECORDS);
 }
 
+/* Between two of the things that it does at once, or in the middle of a mark. */
+static void daemon_dies_in_the_act(struct history *history, struct dice *dice)
+{
+    struct world *world = history->world;
+    struct actor *actor = actors_draw(history, dice);
+
+    world_let_die(world, 1 + dice_throw(dice, 16), dice_throw(dice, RECORD_MARK_SIZE));
+    for (int i = 0; actor && i < 16 && !world->is_daemon_dead; i++) {
+        world_serve_one(actor->runtime);
+        world_deliver_all(world);
+        while (!world->is_daemon_dead && world_answer_one(world, 0))
+            ;
+    }
+    history_begin_anew(history, BROKER_TRUSTS_RECORDS);
+}
+
+/* Nothing of it is answered, up to when the broker begins to take back what it did. */
+static void live_up_to_withdrawal(struct history *history, struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    actor->is_unchanged = false;
+    actor->runtime->is_stuck = true;
+    for (int i = 0; i < 8 && seen && seen->state == RUNTIME_APPLYING; i++) {
+        struct moment next = broker_next_deadline(history->world->broker);
+
+        if (moment_is_before(history->world->now, next) && !moment_is_never(next))
+            pass(history, moment_between(history->world->now, next));
+        seen = promises_find(history, actor);
+    }
+    actor->runtime->is_stuck = false;
+}
+
+/* Somebody whose plan is under way; NULL when there is nobody. */
+static struct actor *draw_planned(struct history *history, struct dice *dice)
+{
+    size_t first = dice_throw(dice, HISTORY_ACTORS_MAX);
+
+    for (size_t i = 0; i < history->n_actors; i++) {
+        struct actor *actor = &history->actors[(first + i) % history->n_actors];
+        const struct runtime *seen = promises_find(history, actor);
+
+        if (seen && seen->state == RUNTIME_APPLYING)
+            return actor;
+    }
+    return NULL;
+}
+
+/* Time runs out in the middle of a plan, and the daemon dies while it takes back what was done. */
+static void daemon_dies_withdrawing(struct history *history, struct dice *dice)
+{
+    struct actor *actor = draw_planned(history, dice);
+
+    if (!actor)
+        return;
+    for (uint32_t n = dice_throw(dice, 4); n > 0; n--) {
+        world_serve_one(actor->runtime);
+        world_deliver_all(history->world);
+    }
+    live_up_to_withdrawal(history, actor);
+    for (uint32_t n = dice_throw(dice, 3); n > 0; n--) {
+        world_deliver_all(history->world);
+        world_serve_one(actor->runtime);
+    }
+    history_begin_anew(history, BROKER_TRUSTS_RECORDS);
+}
+
 static void records_are_lost(struct history *history, struct dice *dice)
 {
     /* Those that cannot be read now may be read later. */
@@ -517,6 +584,8 @@ static const struct event {
     {"much-time-passes", 1, much_time_passes},
     {"who-is-killed-execs", 1, who_is_killed_execs},
     {"daemon-dies-unanswered", 2, daemon_dies_unanswered},
+    {"daemon-dies-withdrawing", 2, daemon_dies_withdrawing},
+    {"daemon-dies-in-the-act", 2, daemon_dies_in_the_act},
 };
 
 size_t history_n_kinds(void)

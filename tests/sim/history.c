@@ -43,9 +43,9 @@ static void put_limits(const struct history *history, struct dice *dice, char *t
 }
 
 /*
- * Rules by exe: /app/plan has everything, /app/few only variables, /app/hold and
- * /app/kill do that on failure, /app/watch is only watched, /app/left is to be
- * left alone. GEN tells which policy it was.
+ * Rules by exe: /app/plan has everything, /app/few only variables, one of which it may do without,
+ * /app/hold and /app/kill do that on failure, /app/watch is only watched, /app/left is to be left
+ * alone. GEN tells which policy it was.
  */
 void history_write_policy(const struct history *history, char *text, size_t size)
 {
@@ -73,7 +73,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "    startup_hooks: [ { path: /opt/a.dll, required: %s } ]\n"
              "  - name: few\n"
              "    match: { exe: /app/few }\n"
-             "    env: { GEN: \"%u\", OLD: \"new\" }\n"
+             "    env: { GEN: \"%u\", OLD: \"new\", TOO: { value: \"1\", required: false } }\n"
              "  - name: hold\n"
              "    match: { exe: /app/hold }\n"
              "    env: { GEN: \"%u\" }\n"
@@ -159,6 +159,10 @@ void history_begin_anew(struct history *history, enum broker_trust trust)
         const struct runtime *runtime = promises_find(history, actor);
 
         actor->is_unchanged = false;
+        if (!history->has_no_records && runtime && runtime->rule &&
+            moment_is_before(runtime->connected_at, actor->planned_at))
+            actor->planned_at = runtime->connected_at;
+        actor->has_failed |= runtime && runtime->state == RUNTIME_WITHDRAWING;
         actor->may_be_touched |= actor->is_namesake;
         actor->was_restarted = true;
         /* Who could not be identified is not in the records. */

@@ -33,19 +33,21 @@ struct actor {
     const char *exe;
     uint32_t salt;
     unsigned fault_percent;
-    bool is_clumsy;         /* after `n_right` commands it refuses one, and from then on */
-    unsigned n_right;       /* does the same with all */
-    enum world_fault habit; /* but Resume */
-    bool loses_first;       /* or the other way round */
-    unsigned generation;    /* of the policy when it first connected */
-    bool is_matched;        /* a rule with a plan is for it */
-    bool is_unchanged;      /* nothing ever happened to it but what happens to everybody */
-    bool may_be_touched;    /* what it claims is true */
-    bool was_restarted;     /* the daemon was, since it came */
-    bool is_forgotten;      /* and the one before did not know yet, or ever, who it was */
-    bool is_over;           /* its process became another program */
-    bool is_namesake;       /* another one claims the same cookie */
-    bool has_neighbour;     /* in its process: it may be taken for one that an exec ended */
+    bool is_clumsy;           /* after `n_right` commands it refuses one, and from then on */
+    unsigned n_right;         /* does the same with all */
+    enum world_fault habit;   /* but Resume */
+    bool loses_first;         /* or the other way round */
+    unsigned generation;      /* of the policy when it first connected */
+    bool is_matched;          /* a rule with a plan is for it */
+    bool is_unchanged;        /* nothing ever happened to it but what happens to everybody */
+    bool may_be_touched;      /* what it claims is true */
+    bool was_restarted;       /* the daemon was, since it came */
+    bool is_forgotten;        /* and the one before did not know yet, or ever, who it was */
+    struct moment planned_at; /* when it had come, for a daemon that is gone and had a rule */
+    bool has_failed;          /* a daemon that is gone was taking back what it did */
+    bool is_over;             /* its process became another program */
+    bool is_namesake;         /* another one claims the same cookie */
+    bool has_neighbour;       /* in its process: it may be taken for one that an exec ended */
     /* Its environment before anything was done to it. */
     struct world_variable variables[WORLD_VARIABLES_MAX];
     size_t n_variables;

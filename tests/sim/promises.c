@@ -179,6 +179,16 @@ static void check_deadline(const struct history *history, const struct runtime *
         promises_broken(history, NULL, "at the deadline nothing of ours keeps a runtime (P1)");
 }
 
+/* P1: a plan that is gone on with has no more time than it had. */
+static void check_time_goes_on(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (seen && seen->is_recalled && !actor->is_namesake && !actor->is_forgotten &&
+        moment_is_before(actor->planned_at, seen->connected_at))
+        promises_broken(history, actor, "another daemon gives nobody more time (P1)");
+}
+
 /* P1: Resume is written the instant a connection is free. */
 static void check_resume(const struct history *history, const struct actor *actor)
 {
@@ -282,6 +292,9 @@ static void check_goes_on(const struct history *history, const struct actor *act
 
     if (seen && strstr(seen->why, "what that was is not there any more"))
         promises_broken(history, actor, "a plan goes on after a restart (P10)");
+    if (seen && seen->is_recalled && actor->has_failed && !actor->is_namesake &&
+        strcmp(seen->why, "its deadline is near") == 0 && plan_next_undo(&seen->plan))
+        promises_broken(history, actor, "what was being taken back is, while there is time (P5)");
 }
 
 /* Only of who is known from the beginning, and who was not mistaken for another. */
@@ -369,6 +382,7 @@ void promises_check(const struct history *history)
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
         check_goes_on(history, &history->actors[i]);
+        check_time_goes_on(history, &history->actors[i]);
         check_ended(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);

@@ -181,10 +181,62 @@ static void leave_open(struct world *world, struct action *action, struct world_
     *end = question;
 }
 
+/* Who was resumed is never to be gone on with, whatever is written about him later. */
+static void put_mark(struct world *world, const struct action *action)
+{
+    struct record before, after;
+
+    if (!record_read(world->marks[action->slot], &before))
+        world_fail("a mark that cannot be read");
+    record_put(world->marks[action->slot], action->mark);
+    if (!record_read(world->marks[action->slot], &after))
+        world_fail("a mark that cannot be read");
+    if (before.phase == RECORD_RESUMED && after.phase != RECORD_RESUMED &&
+        after.phase != RECORD_NONE && before.pid == after.pid &&
+        before.start_time == after.start_time && guid_compare(&before.cookie, &after.cookie) == 0)
+        world_fail("the mark of a Resume was taken back");
+    world->n_marks++;
+    if (world->n_slots <= action->slot)
+        world->n_slots = action->slot + 1;
+}
+
+static void tear_mark(struct world *world, const struct action *action)
+{
+    uint8_t *slot = world->marks[action->slot], whole[RECORD_SLOT_SIZE];
+
+    memcpy(whole, slot, sizeof whole);
+    record_put(whole, action->mark);
+    for (size_t i = 0; i < sizeof whole && world->n_torn > 0; i++) {
+        world->n_torn -= slot[i] != whole[i];
+        slot[i] = whole[i];
+    }
+    if (world->n_slots <= action->slot)
+        world->n_slots = action->slot + 1;
+}
+
+void world_let_die(struct world *world, uint32_t at_action, uint32_t n_torn)
+{
+    world->n_actions_left = at_action;
+    world->n_torn = n_torn;
+}
+
+/* Its end closes what it would have closed. */
+static bool is_done_now(struct world *world, const struct action *action)
+{
+    if (!world->is_daemon_dead && (world->n_actions_left == 0 || --world->n_actions_left > 0))
+        return true;
+    if (!world->is_daemon_dead && action->kind == ACTION_MARK)
+        tear_mark(world, action);
+    world->is_daemon_dead = true;
+    return action->kind == ACTION_CLOSE;
+}
+
 static void carry_out(struct world *world, struct action *action)
 {
     struct world_process *process;
 
+    if (!is_done_now(world, action))
+        return;
     switch (action->kind) {
     case ACTION_SEND:
         world_take_message(action->connection, action);
@@ -228,10 +280,7 @@ static void carry_out(struct world *world, struct action *action)
         world->fails_to_kill = false;
         return;
     case ACTION_MARK:
-        record_put(world->marks[action->slot], action->mark);
-        world->n_marks++;
-        if (world->n_slots <= action->slot)
-            world->n_slots = action->slot + 1;
+        put_mark(world, action);
         return;
     }
 }
@@ -464,6 +513,8 @@ void world_restart(struct world *world, enum broker_trust trust)
     free_questions(world);
     world_cut_connections(world);
     world->is_paused = false;
+    world->is_daemon_dead = false;
+    world->n_actions_left = 0;
     for (size_t i = 0; i < world->n_processes; i++)
         world->processes[i].held = 0;
     start_broker(world, trust, world->usable_descriptors);

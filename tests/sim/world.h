@@ -193,6 +193,11 @@ struct world {
     bool fails_to_hold;
     bool fails_to_kill;
     bool fails_to_send;
+    /* Before that many actions more the daemon dies; 0: it lives. Of a mark that it dies in so many
+     * bytes are changed. */
+    uint32_t n_actions_left;
+    uint32_t n_torn;
+    bool is_daemon_dead;
     struct span lag;      /* from Resume until threads show that a runtime runs */
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
@@ -211,6 +216,11 @@ void world_free(struct world *world);
 /* The daemon dies and is started anew: connections end, records stay; or, where the new one
  * distrusts them, are lost. */
 void world_restart(struct world *world, enum broker_trust trust);
+
+/* The daemon is dead from its action with that number on, which is not done; of a mark it changes
+ * the first `n_torn` bytes that would change. Nothing it wants is done any more, up to the restart.
+ */
+void world_let_die(struct world *world, uint32_t at_action, uint32_t n_torn);
 
 /* A suspended CoreCLR program of the host, uid 1000, one port. */
 struct world_process *world_process(struct world *world, const char *exe, const char *environ);
