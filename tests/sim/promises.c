@@ -285,6 +285,18 @@ static bool is_known_from_the_beginning(const struct actor *actor, const struct 
     return !actor->was_restarted || (seen->is_recalled && !actor->is_forgotten);
 }
 
+/* A variable of its plan is there, and nothing was said to keep it there. */
+static bool has_more_to_take_back(const struct runtime *seen)
+{
+    for (size_t i = 0; i < seen->plan.n_steps; i++) {
+        const struct step *step = &seen->plan.steps[i];
+
+        if (step->kind == STEP_VARIABLE && step->result == STEP_OK && !step->undo_failed)
+            return true;
+    }
+    return false;
+}
+
 /* P10: records that are there, and the policies that they name, are enough to go on. */
 static void check_goes_on(const struct history *history, const struct actor *actor)
 {
@@ -293,7 +305,7 @@ static void check_goes_on(const struct history *history, const struct actor *act
     if (seen && strstr(seen->why, "what that was is not there any more"))
         promises_broken(history, actor, "a plan goes on after a restart (P10)");
     if (seen && seen->is_recalled && actor->has_failed && !actor->is_namesake &&
-        strcmp(seen->why, "its deadline is near") == 0 && plan_next_undo(&seen->plan))
+        strcmp(seen->why, "its deadline is near") == 0 && has_more_to_take_back(seen))
         promises_broken(history, actor, "what was being taken back is, while there is time (P5)");
 }
 
