@@ -152,6 +152,19 @@ struct history *history_new(uint32_t salt)
     return history;
 }
 
+/* What the next daemon can know. */
+static void note_record(struct history *history, struct actor *actor)
+{
+    struct record record;
+
+    if (!world_find_record(history->world, actor->runtime, &record) ||
+        record.phase == RECORD_RESUMED)
+        return;
+    if (record.connected_at < actor->planned_at.us)
+        actor->planned_at.us = record.connected_at;
+    actor->has_failed |= record.phase == RECORD_WITHDRAWING;
+}
+
 void history_begin_anew(struct history *history, enum broker_trust trust)
 {
     for (size_t i = 0; i < history->n_actors; i++) {
@@ -159,10 +172,7 @@ void history_begin_anew(struct history *history, enum broker_trust trust)
         const struct runtime *runtime = promises_find(history, actor);
 
         actor->is_unchanged = false;
-        if (!history->has_no_records && runtime && runtime->rule &&
-            moment_is_before(runtime->connected_at, actor->planned_at))
-            actor->planned_at = runtime->connected_at;
-        actor->has_failed |= runtime && runtime->state == RUNTIME_WITHDRAWING;
+        note_record(history, actor);
         actor->may_be_touched |= actor->is_namesake;
         actor->was_restarted = true;
         /* Who could not be identified is not in the records. */

@@ -43,8 +43,8 @@ struct actor {
     bool may_be_touched;      /* what it claims is true */
     bool was_restarted;       /* the daemon was, since it came */
     bool is_forgotten;        /* and the one before did not know yet, or ever, who it was */
-    struct moment planned_at; /* when it had come, for a daemon that is gone and had a rule */
-    bool has_failed;          /* a daemon that is gone was taking back what it did */
+    struct moment planned_at; /* when it came, as a daemon that is gone wrote down */
+    bool has_failed;          /* and that it was taking back what it did */
     bool is_over;             /* its process became another program */
     bool is_namesake;         /* another one claims the same cookie */
     bool has_neighbour;       /* in its process: it may be taken for one that an exec ended */

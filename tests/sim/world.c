@@ -507,6 +507,19 @@ static struct policy *find_policy(const struct world *world, const uint8_t *id)
     return NULL;
 }
 
+bool world_find_record(const struct world *world, const struct world_runtime *runtime,
+                       struct record *ret_record)
+{
+    for (uint32_t slot = 0; slot < world->n_slots; slot++) {
+        if (record_read(world->marks[slot], ret_record) && ret_record->phase != RECORD_NONE &&
+            ret_record->pid == runtime->process->pid &&
+            ret_record->start_time == runtime->process->start_time &&
+            guid_compare(&ret_record->cookie, &runtime->cookie) == 0)
+            return true;
+    }
+    return false;
+}
+
 void world_restart(struct world *world, enum broker_trust trust)
 {
     broker_free(world->broker);

@@ -217,6 +217,10 @@ void world_free(struct world *world);
  * distrusts them, are lost. */
 void world_restart(struct world *world, enum broker_trust trust);
 
+/* What the records say of it; false when that is nothing. */
+bool world_find_record(const struct world *world, const struct world_runtime *runtime,
+                       struct record *ret_record);
+
 /* The daemon is dead from its action with that number on, which is not done; of a mark it changes
  * the first `n_torn` bytes that would change. Nothing it wants is done any more, up to the restart.
  */
