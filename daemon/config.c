@@ -539,6 +539,21 @@ void config_loaded_deinit(struct config_loaded *loaded)
     *loaded = (struct config_loaded){0};
 }
 
+const char *config_origin_name(enum config_origin origin)
+{
+    switch (origin) {
+    case CONFIG_FILES:
+        return "files";
+    case CONFIG_BUILT_IN:
+        return "built_in";
+    case CONFIG_LAST_GOOD:
+        return "last_good";
+    case CONFIG_SALVAGED:
+        return "salvaged";
+    }
+    return "files";
+}
+
 const char *config_runtime_folder(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");

@@ -16,6 +16,16 @@ struct config_options {
     bool is_user;     /* the usual sockets are private ones, and files have to be our own user's */
 };
 
+/* Where the policy in force comes from. */
+enum config_origin {
+    CONFIG_FILES,
+    CONFIG_BUILT_IN,  /* there is no file, and none is asked for */
+    CONFIG_LAST_GOOD, /* the files cannot be loaded; it was in force when they could */
+    CONFIG_SALVAGED,  /* they cannot, and nothing else is there: their sockets, and no rule */
+};
+
+const char *config_origin_name(enum config_origin origin);
+
 struct config_loaded {
     struct policy *policy;  /* NULL when there was an error */
     struct policy *salvage; /* then: what could be used of it, never NULL unless memory ran out */

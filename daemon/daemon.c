@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/descriptors.h"
+#include "daemon/last_good.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/notices.h"
@@ -31,6 +32,7 @@
 enum {
     /* More are not kept for later, however long it takes to tell them. */
     NOTICES_MAX = 10000,
+    POLICY_TEXT_SIZE = 80,
 };
 
 #define STOP_TIME  span_from_s(2)
@@ -44,6 +46,7 @@ struct daemon {
     struct service *service;
     struct store *store;
     struct snapshots *snapshots;
+    struct last_good *last_good;
     struct workers *workers;
     struct broker *broker;
     struct apply *apply;
@@ -62,6 +65,44 @@ struct daemon {
 };
 
 static void reload(void *context, struct control_verdict *ret_verdict);
+
+/* What is in force, in few words. */
+static void print_policy(const struct daemon *daemon, char ret_text[static POLICY_TEXT_SIZE])
+{
+    const struct policy *policy = broker_policy(daemon->broker);
+
+    switch (daemon->reloads.origin) {
+    case CONFIG_FILES:
+    case CONFIG_BUILT_IN:
+    case CONFIG_LAST_GOOD:
+        snprintf(ret_text, POLICY_TEXT_SIZE, "%spolicy %.12s with %zu rules is in force",
+                 daemon->reloads.origin == CONFIG_LAST_GOOD ? "the LAST GOOD " : "", policy->hash,
+                 policy->n_rules);
+        break;
+    case CONFIG_SALVAGED:
+        snprintf(ret_text, POLICY_TEXT_SIZE, "NO policy is in force");
+        break;
+    }
+}
+
+static void raise_policy_alarm(struct daemon *daemon, bool is_on)
+{
+    const char *why = NULL;
+
+    switch (daemon->reloads.origin) {
+    case CONFIG_FILES:
+    case CONFIG_BUILT_IN:
+        why = "the policy on disk could not be loaded; the one before stays in force";
+        break;
+    case CONFIG_LAST_GOOD:
+        why = "the policy on disk could not be loaded; the last good one is in force";
+        break;
+    case CONFIG_SALVAGED:
+        why = "the policy has errors; every runtime is resumed untouched";
+        break;
+    }
+    broker_alarm(daemon->broker, ALARM_POLICY, is_on, why, clock_now());
+}
 
 /* Somebody may remove them, or put others in their place: then nobody comes any more. */
 static void look_at_sockets(struct daemon *daemon)
@@ -129,24 +170,17 @@ static void log_problems(const struct policy_problems *problems)
         log_error("%zu more problems are not shown", problems->n_dropped);
 }
 
-/* The policy to start with: a bad one is no reason not to start, since apps wait. */
-static struct policy *load_first(const struct daemon *daemon, bool *ret_is_bad)
+/* A policy that is bad is no reason not to start, since apps wait. */
+static bool load_first(const struct daemon *daemon, struct config_loaded *ret_loaded)
 {
-    struct config_loaded loaded;
-    struct policy *policy;
-    int error = config_load(&daemon->config, &loaded);
+    int error = config_load(&daemon->config, ret_loaded);
 
     if (error != 0) {
         log_error("the policy could not be read: %s", strerror(-error));
-        return NULL;
+        return false;
     }
-    log_problems(&loaded.problems);
-    *ret_is_bad = !loaded.policy;
-    if (loaded.is_built_in)
-        log_warning("nothing of the policy can be used, so the daemon listens in the usual place");
-    policy = policy_ref(loaded.policy ? loaded.policy : loaded.salvage);
-    config_loaded_deinit(&loaded);
-    return policy;
+    log_problems(&ret_loaded->problems);
+    return true;
 }
 
 static bool refuse_folder(const char *folder)
@@ -184,14 +218,33 @@ static void take_trust(struct daemon *daemon, const struct store_found *found)
     broker_set_trust(daemon->broker, found->trust, found->distrusted_until);
 }
 
-/* So that plans that are under way by it can be gone on with. */
-static void keep_policy(struct daemon *daemon, const struct policy *policy)
+/* So that plans that are under way by it can be gone on with. False when it cannot be kept. */
+static bool keep_policy(struct daemon *daemon, const struct policy *policy,
+                        struct snapshot_name *ret_name)
 {
-    int error = snapshots_keep(daemon->snapshots, policy);
+    int error = snapshots_keep(daemon->snapshots, policy, ret_name);
 
-    if (error != 0)
+    /* Without a folder for it that was said already. */
+    if (error != 0 && error != -ENOENT)
         log_warning("the policy cannot be kept in the state folder: %s; plans that are under way "
-                    "when the daemon is started anew will end there",
+                    "when the daemon is started anew will end there, and it is not the last good "
+                    "one then",
+                    strerror(-error));
+    return error == 0;
+}
+
+/* It is in force. `kept` NULL: but not kept, and then an older one is none to go back to. */
+static void be_last_good(struct daemon *daemon, const struct snapshot_name *kept)
+{
+    int error = 0;
+
+    if (kept)
+        error = last_good_set(daemon->last_good, kept);
+    else
+        last_good_clear(daemon->last_good);
+    if (error != 0)
+        log_warning("it cannot be noted in the state folder which policy is the last good one: %s; "
+                    "should the next daemon find no policy that it can load, it resumes everybody",
                     strerror(-error));
 }
 
@@ -199,21 +252,17 @@ static bool is_policy_needed(void *context, const uint8_t id[static RECORD_POLIC
 {
     const struct daemon *daemon = context;
 
-    return broker_needs_policy(daemon->broker, id);
+    return broker_needs_policy(daemon->broker, id) || last_good_is(daemon->last_good, id);
 }
 
 static bool recall(struct daemon *daemon)
 {
-    struct store_policies policies = {.find = snapshots_find};
+    struct store_policies policies = {.find = snapshots_find, .context = daemon->snapshots};
 
-    daemon->snapshots = snapshots_new(store_folder(daemon->store));
-    policies.context = daemon->snapshots;
-    if (!daemon->snapshots || store_recall(daemon->store, daemon->broker, &policies) != 0) {
+    if (store_recall(daemon->store, daemon->broker, &policies) != 0) {
         log_error("memory ran out while the records were read");
         return false;
     }
-    keep_policy(daemon, broker_policy(daemon->broker));
-    snapshots_sweep(daemon->snapshots, is_policy_needed, daemon);
     return true;
 }
 
@@ -352,28 +401,22 @@ static bool start_rooms(struct daemon *daemon)
     return false;
 }
 
-static bool start_sockets(struct daemon *daemon, struct policy *policy)
+static bool start_sockets(struct daemon *daemon, struct policy *policy,
+                          struct service_sockets *passed)
 {
-    struct service_sockets passed;
     char *why = NULL;
-    int error = service_take_sockets(&passed);
+    int error;
 
-    if (error != 0) {
-        log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
-        return false;
-    }
     if (policy->n_listens == 0) {
         log_error("there is no socket to listen on");
         return false;
     }
-    error = ports_open(daemon->ports, policy, &passed, &why);
+    error = ports_open(daemon->ports, policy, passed, &why);
     if (error == 0)
-        error =
-            control_open(daemon->control, policy, service_take_socket(&passed, "control"), &why);
+        error = control_open(daemon->control, policy, service_take_socket(passed, "control"), &why);
     if (error != 0)
         log_error("%s", why ? why : "memory ran out");
     free(why);
-    service_sockets_deinit(&passed);
     return error == 0;
 }
 
@@ -413,30 +456,158 @@ static void unblock_signals(void)
     sigprocmask(SIG_SETMASK, &signals, NULL);
 }
 
-static void tell_start(const struct policy *policy)
+static void tell_start(const struct daemon *daemon)
 {
-    log_entry(ENTRY_START, LOG_LEVEL_NOTICE, NULL,
-              "started: policy %.12s with %zu rules is in force", policy->hash, policy->n_rules);
+    char policy[POLICY_TEXT_SIZE];
+
+    print_policy(daemon, policy);
+    log_entry(ENTRY_START, LOG_LEVEL_NOTICE, NULL, "started: %s", policy);
+}
+
+/* The policies that are kept, where there are some: before the start has decided what it will be.
+ */
+static bool find_kept(struct daemon *daemon)
+{
+    struct last_good_options options = {.store = daemon->store, .main_file = daemon->config.file};
+
+    daemon->snapshots = snapshots_new(daemon->store);
+    options.snapshots = daemon->snapshots;
+    daemon->last_good = last_good_new(&options);
+    if (daemon->snapshots && daemon->last_good)
+        return true;
+    log_error("memory ran out");
+    return false;
+}
+
+static struct policy *find_last_good(struct daemon *daemon)
+{
+    struct policy *policy;
+    char *why;
+
+    if (last_good_load(daemon->last_good, &policy, &why) != 0)
+        log_error("the last good policy is not used: memory ran out");
+    else if (why)
+        log_error("the last good policy is not used: %s", why);
+    free(why);
+    return policy;
+}
+
+/* Everything that lives by a policy from the start on. */
+static bool start_with(struct daemon *daemon, struct policy *policy, enum config_origin origin,
+                       struct service_sockets *passed)
+{
+    daemon->reloads.origin = origin;
+    return start_broker(daemon, policy) && start_rooms(daemon) &&
+           start_sockets(daemon, policy, passed);
+}
+
+/* Sockets first: nobody may come in any more. */
+static void end_rooms(struct daemon *daemon)
+{
+    daemon->ports = ports_free(daemon->ports);
+    daemon->control = control_free(daemon->control);
+    daemon->broker = broker_free(daemon->broker);
+    daemon->apply = apply_free(daemon->apply);
+    daemon->notices = notices_free(daemon->notices);
+    daemon->on_term = loop_signal_free(daemon->on_term);
+    daemon->on_int = loop_signal_free(daemon->on_int);
+    daemon->on_hup = loop_signal_free(daemon->on_hup);
+}
+
+/* With its own sockets: of what is passed in it gets copies, since they may be missed afterwards.
+ */
+static bool start_with_last_good(struct daemon *daemon, const struct service_sockets *passed)
+{
+    struct policy *policy = find_last_good(daemon);
+    struct service_sockets copy;
+    bool is_started = false;
+
+    if (!policy)
+        return false;
+    if (service_copy_sockets(passed, &copy) == 0) {
+        is_started = start_with(daemon, policy, CONFIG_LAST_GOOD, &copy);
+        service_sockets_deinit(&copy);
+    }
+    if (!is_started) {
+        log_error("the last good policy is not used: the daemon cannot be started with it");
+        end_rooms(daemon);
+    }
+    policy_unref(policy);
+    return is_started;
+}
+
+static bool start_with_salvage(struct daemon *daemon, const struct config_loaded *loaded,
+                               struct service_sockets *passed)
+{
+    if (loaded->is_built_in)
+        log_warning("nothing of the policy can be used, so the daemon listens in the usual place");
+    return start_with(daemon, loaded->salvage, CONFIG_SALVAGED, passed);
+}
+
+static bool start_with_any(struct daemon *daemon, const struct config_loaded *loaded)
+{
+    enum config_origin origin = daemon->config.file ? CONFIG_FILES : CONFIG_BUILT_IN;
+    struct service_sockets passed;
+    bool is_started;
+    int error = service_take_sockets(&passed);
+
+    if (error != 0) {
+        log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
+        return false;
+    }
+    if (loaded->policy)
+        is_started = start_with(daemon, loaded->policy, origin, &passed);
+    else
+        is_started =
+            start_with_last_good(daemon, &passed) || start_with_salvage(daemon, loaded, &passed);
+    service_sockets_deinit(&passed);
+    return is_started;
+}
+
+/* What has errors is on disk still: until that is corrected somebody has to know. */
+static void tell_bad_policy(struct daemon *daemon)
+{
+    const struct policy *policy = broker_policy(daemon->broker);
+
+    if (daemon->reloads.origin == CONFIG_LAST_GOOD)
+        log_entry(ENTRY_LAST_GOOD, LOG_LEVEL_ERROR, NULL,
+                  "the policy has errors: the last good one, %.12s with %zu rules, stays in force "
+                  "until it is corrected and the daemon reloaded",
+                  policy->hash, policy->n_rules);
+    else
+        log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
+                  "and the daemon reloaded");
+    raise_policy_alarm(daemon, true);
+}
+
+/* The policy that the start has succeeded with is kept, and those go that nobody needs. */
+static void keep_first(struct daemon *daemon)
+{
+    struct snapshot_name name;
+
+    if (daemon->reloads.origin == CONFIG_FILES || daemon->reloads.origin == CONFIG_BUILT_IN) {
+        bool is_kept = keep_policy(daemon, broker_policy(daemon->broker), &name);
+
+        be_last_good(daemon, is_kept ? &name : NULL);
+    } else {
+        tell_bad_policy(daemon);
+    }
+    snapshots_sweep(daemon->snapshots, is_policy_needed, daemon);
 }
 
 static bool start(struct daemon *daemon, const struct daemon_options *options)
 {
-    bool policy_is_bad = false;
-    struct policy *policy = load_first(daemon, &policy_is_bad);
+    struct config_loaded loaded;
     bool is_started;
 
-    if (!policy)
+    if (!load_first(daemon, &loaded))
         return false;
-    is_started = claim_store(daemon, options->state) && start_broker(daemon, policy) &&
-                 start_rooms(daemon) && start_sockets(daemon, policy) &&
-                 open_store(daemon, options->state) && give_up_rights(daemon, options->user);
-    if (is_started && policy_is_bad) {
-        log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
-                  "and the daemon reloaded");
-        broker_alarm(daemon->broker, ALARM_POLICY, true,
-                     "the policy has errors; every runtime is resumed untouched", clock_now());
-    }
-    policy_unref(policy);
+    is_started = claim_store(daemon, options->state) && find_kept(daemon) &&
+                 start_with_any(daemon, &loaded) && open_store(daemon, options->state) &&
+                 give_up_rights(daemon, options->user);
+    if (is_started)
+        keep_first(daemon);
+    config_loaded_deinit(&loaded);
     return is_started;
 }
 
@@ -466,7 +637,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
     ports_keep_folders(daemon->ports);
     control_keep_folder(daemon->control);
     unblock_signals();
-    tell_start(broker_policy(daemon->broker));
+    tell_start(daemon);
     service_tell_ready(daemon->service, clock_now());
     return daemon;
 }
@@ -477,6 +648,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
 static int switch_policy(struct daemon *daemon, struct policy *policy, char **ret_why)
 {
     int error = ports_stage(daemon->ports, policy, ret_why);
+    struct snapshot_name name;
+    bool is_kept;
 
     if (error != 0)
         return error;
@@ -485,7 +658,7 @@ static int switch_policy(struct daemon *daemon, struct policy *policy, char **re
         ports_abandon(daemon->ports);
         return error;
     }
-    keep_policy(daemon, policy);
+    is_kept = keep_policy(daemon, policy, &name);
     error = broker_set_policy(daemon->broker, policy);
     if (error != 0) {
         ports_abandon(daemon->ports);
@@ -495,6 +668,7 @@ static int switch_policy(struct daemon *daemon, struct policy *policy, char **re
     ports_commit(daemon->ports);
     control_commit(daemon->control);
     warn_of_limits(daemon->broker);
+    be_last_good(daemon, is_kept ? &name : NULL);
     snapshots_sweep(daemon->snapshots, is_policy_needed, daemon);
     return 0;
 }
@@ -522,13 +696,14 @@ static void load_again(struct daemon *daemon, struct control_verdict *verdict)
         log_error("%s", verdict->why ? verdict->why : "memory ran out");
 }
 
-static void count_reload(struct control_reloads *reloads, bool is_done)
+static void count_reload(struct control_reloads *reloads, enum config_origin origin, bool is_done)
 {
     reloads->last_at = clock_now();
     reloads->was_last_done = is_done;
     if (is_done) {
         reloads->n_done++;
         reloads->loaded_at = reloads->last_at;
+        reloads->origin = origin;
     } else {
         reloads->n_failed++;
     }
@@ -537,7 +712,7 @@ static void count_reload(struct control_reloads *reloads, bool is_done)
 static void reload(void *context, struct control_verdict *ret_verdict)
 {
     struct daemon *daemon = context;
-    const struct policy *policy;
+    char policy[POLICY_TEXT_SIZE];
 
     *ret_verdict = (struct control_verdict){.is_done = false};
     service_tell_reloading(daemon->service, clock_now());
@@ -545,18 +720,14 @@ static void reload(void *context, struct control_verdict *ret_verdict)
     control_repair(daemon->control);
     look_at_sockets(daemon);
     load_again(daemon, ret_verdict);
-    count_reload(&daemon->reloads, ret_verdict->is_done);
-    broker_alarm(daemon->broker, ALARM_POLICY, !ret_verdict->is_done,
-                 "the policy on disk could not be loaded; the one before stays in force",
-                 clock_now());
-    policy = broker_policy(daemon->broker);
+    count_reload(&daemon->reloads, daemon->config.file ? CONFIG_FILES : CONFIG_BUILT_IN,
+                 ret_verdict->is_done);
+    raise_policy_alarm(daemon, !ret_verdict->is_done);
+    print_policy(daemon, policy);
     if (ret_verdict->is_done)
-        log_entry(ENTRY_RELOAD, LOG_LEVEL_NOTICE, NULL,
-                  "reloaded: policy %.12s with %zu rules is in force", policy->hash,
-                  policy->n_rules);
+        log_entry(ENTRY_RELOAD, LOG_LEVEL_NOTICE, NULL, "reloaded: %s", policy);
     else
-        log_entry(ENTRY_RELOAD_FAILED, LOG_LEVEL_ERROR, NULL,
-                  "not reloaded: the policy before stays in force");
+        log_entry(ENTRY_RELOAD_FAILED, LOG_LEVEL_ERROR, NULL, "not reloaded: %s as before", policy);
     apply_settle(daemon->apply);
     service_tell_ready(daemon->service, clock_now());
 }
@@ -671,10 +842,9 @@ static size_t count_alarms(const struct broker_counters *counters)
 static void tell_manager(struct daemon *daemon)
 {
     const struct broker_counters *counters = broker_counters(daemon->broker);
-    const struct policy *policy = broker_policy(daemon->broker);
     struct moment now = clock_now();
     size_t n_alarms = count_alarms(counters);
-    char status[200], alarms[64] = "";
+    char status[200], alarms[64] = "", policy[POLICY_TEXT_SIZE];
 
     service_run(daemon->service, now);
     if (!service_wants_status(daemon->service, now))
@@ -682,9 +852,9 @@ static void tell_manager(struct daemon *daemon)
     if (n_alarms > 0)
         snprintf(alarms, sizeof alarms, "; %zu ALARM%s: diagportctl status", n_alarms,
                  n_alarms == 1 ? "" : "S");
-    snprintf(status, sizeof status, "%zu runtimes wait, %zu run; policy %.12s, %zu rules%s",
-             counters->n_pending, broker_count(daemon->broker, RUNTIME_RUNNING), policy->hash,
-             policy->n_rules, alarms);
+    print_policy(daemon, policy);
+    snprintf(status, sizeof status, "%zu runtimes wait, %zu run; %s%s", counters->n_pending,
+             broker_count(daemon->broker, RUNTIME_RUNNING), policy, alarms);
     service_tell_status(daemon->service, status, now);
 }
 
@@ -716,22 +886,16 @@ bool daemon_run(struct daemon *daemon)
     return !daemon->is_lost;
 }
 
-/* Sockets first: nobody may come in any more. The records stay for whoever comes after us. */
+/* The records stay for whoever comes after us. */
 struct daemon *daemon_free(struct daemon *daemon)
 {
     if (!daemon)
         return NULL;
-    ports_free(daemon->ports);
-    control_free(daemon->control);
-    broker_free(daemon->broker);
-    apply_free(daemon->apply);
+    end_rooms(daemon);
     workers_free(daemon->workers);
-    notices_free(daemon->notices);
+    last_good_free(daemon->last_good);
     snapshots_free(daemon->snapshots);
     store_close(daemon->store);
-    loop_signal_free(daemon->on_term);
-    loop_signal_free(daemon->on_int);
-    loop_signal_free(daemon->on_hup);
     loop_free(daemon->loop);
     service_free(daemon->service);
     free(daemon);

@@ -5,6 +5,7 @@
 #include "daemon/service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,30 @@ int service_take_socket(struct service_sockets *sockets, const char *name)
         }
     }
     return -1;
+}
+
+int service_copy_sockets(const struct service_sockets *sockets, struct service_sockets *ret_copy)
+{
+    struct service_sockets copy = {.list = calloc(sockets->n + 1, sizeof *copy.list)};
+    int error = copy.list ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < sockets->n && error == 0; i++) {
+        const struct service_socket *from = &sockets->list[i];
+        struct service_socket *to = &copy.list[copy.n];
+
+        if (from->fd < 0)
+            continue;
+        to->name = strdup(from->name);
+        to->fd = to->name ? fcntl(from->fd, F_DUPFD_CLOEXEC, 3) : -1;
+        copy.n++;
+        if (to->fd < 0)
+            error = to->name ? -errno : -ENOMEM;
+    }
+    if (error != 0)
+        service_sockets_deinit(&copy);
+    else
+        *ret_copy = copy;
+    return error;
 }
 
 void service_sockets_deinit(struct service_sockets *sockets)

@@ -29,6 +29,10 @@ int service_take_sockets(struct service_sockets *ret_sockets) MUST_CHECK;
  */
 int service_take_socket(struct service_sockets *sockets, const char *name);
 
+/* Copies of those that nobody has taken yet. 0 or a negative errno. */
+int service_copy_sockets(const struct service_sockets *sockets,
+                         struct service_sockets *ret_copy) MUST_CHECK;
+
 /* Closes those that nobody took. */
 void service_sockets_deinit(struct service_sockets *sockets);
 

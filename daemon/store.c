@@ -27,6 +27,7 @@ struct store {
     int fd;
     uint8_t *map;
     uint8_t boot[RECORD_BOOT_SIZE];
+    bool has_boot;
 };
 
 static void explain(struct store_found *found, enum broker_trust trust, const char *format, ...)
@@ -294,6 +295,7 @@ struct store *store_claim(const char *folder, int *ret_error)
         store->folder = -1;
         store->fd = -1;
         store->path = strdup(folder);
+        store->has_boot = read_boot_id(store->boot);
     }
     if (!store || !store->path)
         *ret_error = -ENOMEM;
@@ -309,7 +311,7 @@ int store_open(struct store *store, struct store_found *ret_found)
     bool is_claimed = store->folder >= 0;
 
     *ret_found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
-    if (!read_boot_id(store->boot)) {
+    if (!store->has_boot) {
         explain(ret_found, BROKER_HAS_NO_RECORDS, "the id of this boot cannot be read from /proc");
         return 0;
     }
@@ -376,6 +378,16 @@ void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RE
 int store_folder(const struct store *store)
 {
     return store->folder;
+}
+
+const char *store_path(const struct store *store)
+{
+    return store->path;
+}
+
+const uint8_t *store_boot(const struct store *store)
+{
+    return store->has_boot ? store->boot : NULL;
 }
 
 struct store *store_close(struct store *store)

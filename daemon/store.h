@@ -47,8 +47,12 @@ struct store_policies {
 int store_recall(struct store *store, struct broker *broker,
                  const struct store_policies *policies) MUST_CHECK;
 
-/* The state folder itself, for others who keep files in it; the store keeps the descriptor. */
+/* The state folder itself, for others who keep files in it; the store keeps the descriptor. -1
+ * while there is none that can be used: not before the records are opened, if it was missing. */
 int store_folder(const struct store *store);
+const char *store_path(const struct store *store);
+/* The id of this boot, RECORD_BOOT_SIZE bytes; NULL when it cannot be told. */
+const uint8_t *store_boot(const struct store *store);
 
 void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_MARK_SIZE]);
 
