@@ -8,12 +8,14 @@
 
 #include <stdbool.h>
 
+#include "daemon/progress.h"
 #include "lib/policy_read.h"
 #include "lib/util.h"
 
 struct config_options {
     const char *file; /* the main file; NULL: the usual sockets, and no rule */
     bool is_user;     /* the usual sockets are private ones, and files have to be our own user's */
+    const struct progress *progress; /* told of each file and each name that is looked up; NULL */
 };
 
 /* Where the policy in force comes from. */

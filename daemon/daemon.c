@@ -35,12 +35,13 @@ enum {
     POLICY_TEXT_SIZE = 80,
 };
 
-#define STOP_TIME  span_from_s(2)
+#define STOP_TIME  span_from_s(2)    /* the manager hears meanwhile that it goes on */
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
 #define LOOK_AGAIN span_from_s(5)    /* at the files of our sockets */
 
 struct daemon {
+    struct progress progress;
     struct config_options config;
     struct loop *loop;
     struct service *service;
@@ -117,6 +118,14 @@ static void look_at_sockets(struct daemon *daemon)
 }
 
 /* Start. */
+
+/* Whoever waits for the end of a start that takes long, or of a stop. */
+static void tell_progress(void *context)
+{
+    struct daemon *daemon = context;
+
+    service_tell_progress(daemon->service, clock_now());
+}
 
 static void be_asked_to_stop(void *context)
 {
@@ -257,7 +266,11 @@ static bool is_policy_needed(void *context, const uint8_t id[static RECORD_POLIC
 
 static bool recall(struct daemon *daemon)
 {
-    struct store_policies policies = {.find = snapshots_find, .context = daemon->snapshots};
+    struct store_policies policies = {
+        .find = snapshots_find,
+        .context = daemon->snapshots,
+        .progress = &daemon->progress,
+    };
 
     if (store_recall(daemon->store, daemon->broker, &policies) != 0) {
         log_error("memory ran out while the records were read");
@@ -620,7 +633,12 @@ struct daemon *daemon_new(const struct daemon_options *options)
         close(options->probe);
         return NULL;
     }
-    daemon->config = (struct config_options){.file = options->config, .is_user = options->is_user};
+    daemon->progress = (struct progress){.goes_on = tell_progress, .context = daemon};
+    daemon->config = (struct config_options){
+        .file = options->config,
+        .is_user = options->is_user,
+        .progress = &daemon->progress,
+    };
     daemon->stop_at = MOMENT_NEVER;
     daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
@@ -770,7 +788,7 @@ static void begin_stop(struct daemon *daemon)
     enum broker_stop stop = how_to_stop(daemon);
 
     daemon->look_again = MOMENT_NEVER;
-    service_tell_stopping(daemon->service, STOP_TIME);
+    service_tell_stopping(daemon->service, clock_now());
     /* Whoever has come is known before we decide about everybody. */
     read_all(daemon);
     daemon->is_stopping = true;
@@ -878,8 +896,10 @@ bool daemon_run(struct daemon *daemon)
         tell_people(daemon);
         tell_manager(daemon);
     }
-    while (broker_notices(daemon->broker) > 0)
+    while (broker_notices(daemon->broker) > 0) {
         tell_people(daemon);
+        tell_progress(daemon);
+    }
     if (!broker_is_quiet(daemon->broker))
         log_warning("stopped without waiting any longer for runtimes that have not answered, or "
                     "not come back for their Resume");

@@ -20,6 +20,10 @@
 
 #define TELL_AGAIN   span_from_ms(100)
 #define STATUS_EVERY span_from_s(1)
+/* How long the manager is to wait from then on for the next sign of a start or stop that goes on.
+ */
+#define EXTEND_TIME  span_from_s(5)
+#define EXTEND_EVERY span_from_s(1)
 
 enum { STATUS_SIZE = 256 };
 
@@ -27,6 +31,7 @@ struct service {
     struct span watchdog;    /* between two signs of life; 0: nobody asks for them */
     struct moment sign_at;   /* the next one */
     struct moment ready_at;  /* readiness could not be told; MOMENT_NEVER: it was */
+    struct moment extend_at; /* the next sign that it goes on; MOMENT_NEVER: nobody waits */
     struct moment status_at; /* not before that */
     bool status_waits;       /* it may have changed since it was told last */
     char status[STATUS_SIZE];
@@ -201,9 +206,21 @@ struct service *service_free(struct service *service)
     return NULL;
 }
 
+/* Its own time for a start or stop counts as well, so it is told from the first moment on. */
+void service_tell_progress(struct service *service, struct moment now)
+{
+    char text[64];
+
+    if (!moment_is_due(service->extend_at, now))
+        return;
+    snprintf(text, sizeof text, "EXTEND_TIMEOUT_USEC=%" PRId64, EXTEND_TIME.us);
+    service->extend_at = moment_after(now, tell(text) ? EXTEND_EVERY : TELL_AGAIN);
+}
+
 /* A manager that never hears of it takes us for one that hangs, and ends us. */
 void service_tell_ready(struct service *service, struct moment now)
 {
+    service->extend_at = MOMENT_NEVER;
     service->ready_at = tell("READY=1") ? MOMENT_NEVER : moment_after(now, TELL_AGAIN);
 }
 
@@ -216,18 +233,19 @@ void service_tell_reloading(struct service *service, struct moment now)
     (void)tell(text);
 }
 
-void service_tell_stopping(struct service *service, struct span time)
+void service_tell_stopping(struct service *service, struct moment now)
 {
-    char text[128];
-
     service->ready_at = MOMENT_NEVER;
-    snprintf(text, sizeof text, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64, time.us);
-    (void)tell(text);
+    (void)tell("STOPPING=1");
+    service->extend_at = now;
+    service_tell_progress(service, now);
 }
 
 struct moment service_next(const struct service *service)
 {
     struct moment next = moment_earlier(service->sign_at, service->ready_at);
+
+    next = moment_earlier(next, service->extend_at);
 
     return service->status_waits ? moment_earlier(next, service->status_at) : next;
 }
@@ -236,6 +254,7 @@ void service_run(struct service *service, struct moment now)
 {
     if (moment_is_due(service->ready_at, now))
         service_tell_ready(service, now);
+    service_tell_progress(service, now);
     if (moment_is_due(service->sign_at, now))
         service->sign_at = moment_after(now, tell("WATCHDOG=1") ? service->watchdog : TELL_AGAIN);
 }

@@ -47,11 +47,17 @@ struct service *service_new(void) MUST_CHECK;
 /* Returns NULL. NULL is allowed. */
 struct service *service_free(struct service *service);
 
+/*
+ * From the beginning until it is ready, and from service_tell_stopping on: that
+ * it goes on, so that the manager waits longer than it would. Nothing at other
+ * times. To be called where there was progress, as often as one likes.
+ */
+void service_tell_progress(struct service *service, struct moment now);
+
 /* Started, or done with a reload. */
 void service_tell_ready(struct service *service, struct moment now);
 void service_tell_reloading(struct service *service, struct moment now);
-/* It takes no longer than `time`. */
-void service_tell_stopping(struct service *service, struct span time);
+void service_tell_stopping(struct service *service, struct moment now);
 
 /* When service_run has to be called at the latest; MOMENT_NEVER when nothing is due. */
 struct moment service_next(const struct service *service);

@@ -470,6 +470,7 @@ int store_recall(struct store *store, struct broker *broker, const struct store_
 
         if (!record_read(bytes, &record) || record.phase == RECORD_NONE)
             continue;
+        progress_tell(policies->progress);
         if (!is_alive(&record))
             memset(bytes, 0, RECORD_SLOT_SIZE);
         else if (broker_remember(broker, slot, &record,

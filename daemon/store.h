@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "daemon/progress.h"
 #include "lib/broker.h"
 #include "lib/record.h"
 #include "lib/util.h"
@@ -40,6 +41,7 @@ struct store_policies {
     /* The policy of that id, which stays the callee's; NULL when it is not there any more. */
     struct policy *(*find)(void *context, const uint8_t id[static RECORD_POLICY_SIZE]);
     void *context;
+    const struct progress *progress; /* told of each record; NULL */
 };
 
 /* Tells the broker of every record whose process still lives, and frees the others. 0 or -ENOMEM.
