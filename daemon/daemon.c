@@ -557,24 +557,19 @@ static bool start_with_salvage(struct daemon *daemon, const struct config_loaded
     return start_with(daemon, loaded->salvage, CONFIG_SALVAGED, passed);
 }
 
-static bool start_with_any(struct daemon *daemon, const struct config_loaded *loaded)
+static bool start_with_any(struct daemon *daemon, const struct config_loaded *loaded,
+                           struct service_sockets *passed)
 {
     enum config_origin origin = daemon->config.file ? CONFIG_FILES : CONFIG_BUILT_IN;
-    struct service_sockets passed;
-    bool is_started;
-    int error = service_take_sockets(&passed);
+    int error = service_take_sockets(passed);
 
     if (error != 0) {
         log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
         return false;
     }
     if (loaded->policy)
-        is_started = start_with(daemon, loaded->policy, origin, &passed);
-    else
-        is_started =
-            start_with_last_good(daemon, &passed) || start_with_salvage(daemon, loaded, &passed);
-    service_sockets_deinit(&passed);
-    return is_started;
+        return start_with(daemon, loaded->policy, origin, passed);
+    return start_with_last_good(daemon, passed) || start_with_salvage(daemon, loaded, passed);
 }
 
 /* What has errors is on disk still: until that is corrected somebody has to know. */
@@ -610,14 +605,16 @@ static void keep_first(struct daemon *daemon)
 
 static bool start(struct daemon *daemon, const struct daemon_options *options)
 {
+    struct service_sockets passed = {.n = 0};
     struct config_loaded loaded;
     bool is_started;
 
     if (!load_first(daemon, &loaded))
         return false;
     is_started = claim_store(daemon, options->state) && find_kept(daemon) &&
-                 start_with_any(daemon, &loaded) && open_store(daemon, options->state) &&
+                 start_with_any(daemon, &loaded, &passed) && open_store(daemon, options->state) &&
                  give_up_rights(daemon, options->user);
+    service_sockets_deinit(&passed);
     if (is_started)
         keep_first(daemon);
     config_loaded_deinit(&loaded);

@@ -94,6 +94,15 @@ int service_take_socket(struct service_sockets *sockets, const char *name)
     return -1;
 }
 
+static bool listens(int fd)
+{
+    int is_listening = 0;
+    socklen_t size = sizeof is_listening;
+
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) == 0 &&
+           is_listening != 0;
+}
+
 int service_copy_sockets(const struct service_sockets *sockets, struct service_sockets *ret_copy)
 {
     struct service_sockets copy = {.list = calloc(sockets->n + 1, sizeof *copy.list)};
@@ -103,7 +112,7 @@ int service_copy_sockets(const struct service_sockets *sockets, struct service_s
         const struct service_socket *from = &sockets->list[i];
         struct service_socket *to = &copy.list[copy.n];
 
-        if (from->fd < 0)
+        if (!listens(from->fd))
             continue;
         to->name = strdup(from->name);
         to->fd = to->name ? fcntl(from->fd, F_DUPFD_CLOEXEC, 3) : -1;

@@ -29,7 +29,7 @@ int service_take_sockets(struct service_sockets *ret_sockets) MUST_CHECK;
  */
 int service_take_socket(struct service_sockets *sockets, const char *name);
 
-/* Copies of those that nobody has taken yet. 0 or a negative errno. */
+/* Copies of those that listen and that nobody has taken yet. 0 or a negative errno. */
 int service_copy_sockets(const struct service_sockets *sockets,
                          struct service_sockets *ret_copy) MUST_CHECK;
 

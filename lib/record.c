@@ -12,7 +12,7 @@ enum {
     SUM_SIZE = 8,
     /* Where the parts of a mark are that come behind the runs, however many of those there are. */
     KEPT_AT = 4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + 2 * RECORD_RUNS_MAX,
-    MARK_END = KEPT_AT + 4,
+    MARK_END = KEPT_AT + 8,
 };
 
 _Static_assert(MARK_END + SUM_SIZE <= RECORD_MARK_SIZE, "a mark has room for all of it");
@@ -180,7 +180,7 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_M
     for (size_t i = 0; i < record->n_runs; i++)
         put(&at, (uint64_t)record->runs[i].step << 12 | record->runs[i].n, 2);
     at = ret_bytes + KEPT_AT;
-    put(&at, record->kept, 4);
+    put(&at, record->kept, 8);
     at = ret_bytes + RECORD_MARK_SIZE - SUM_SIZE;
     put(&at, checksum(ret_bytes, RECORD_MARK_SIZE - SUM_SIZE), SUM_SIZE);
 }
@@ -221,7 +221,7 @@ static bool read_kept(const uint8_t *bytes, struct record *record)
 {
     struct bytes_reader reader = bytes_reader_over(bytes + KEPT_AT, MARK_END - KEPT_AT);
 
-    return bytes_get_u32(&reader, &record->kept);
+    return bytes_get_u64(&reader, &record->kept);
 }
 
 /* False when the half is damaged; RECORD_NONE when it is free. */

@@ -29,7 +29,7 @@ enum {
     RECORD_VERSION = 3,
     RECORD_VERSION_OLDEST = 2, /* that can be read */
     RECORD_HEADER_SIZE = 64,
-    RECORD_MARK_SIZE = 160, /* one half of a slot; 28 bytes of it are to spare */
+    RECORD_MARK_SIZE = 160, /* one half of a slot; 24 bytes of it are to spare */
     RECORD_SLOT_SIZE = 2 * RECORD_MARK_SIZE,
     RECORD_SLOTS = 32768,
     RECORD_FILE_SIZE = RECORD_HEADER_SIZE + RECORD_SLOTS * RECORD_SLOT_SIZE,
@@ -82,7 +82,7 @@ struct record {
     } runs[RECORD_RUNS_MAX];
     size_t n_runs;
     bool is_tangled; /* there were more: the plan cannot be gone on with */
-    uint32_t kept;   /* serial number of its connection where that is kept over a restart; 0: it is
+    uint64_t kept;   /* serial number of its connection where that is kept over a restart; 0: it is
                         not. Since version 3, 0 in those before */
 };
 

@@ -27,7 +27,7 @@ static struct record sample(void)
         .hold_until = INT64_MAX,
         .is_hold_wished = true,
         .outcome = 3,
-        .kept = 0x01020304,
+        .kept = UINT64_C(0x0102030405060708),
     };
 
     for (size_t i = 0; i < RECORD_RUNS_MAX; i++) {
