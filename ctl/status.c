@@ -45,10 +45,18 @@ static void put_policy(const json_t *answer, struct page *page)
     const json_t *files = answer_member(policy, "files");
     const json_t *reload = answer_member(answer, "last_reload");
 
-    page_field(page, "policy", "%.12s with %" PRId64 " rule%s, loaded %s",
-               answer_text_or_empty(policy, "hash"), answer_number(policy, "rules"),
-               answer_plural(answer_number(policy, "rules")),
-               answer_text_or_empty(policy, "loaded_at"));
+    page_label(page, "policy");
+    if (strcmp(answer_text_or_empty(policy, "origin"), "salvaged") == 0) {
+        page_styled(page, STYLE_BAD, "none: the files cannot be loaded, and nobody is set up");
+    } else {
+        page_format(page, "%.12s with %" PRId64 " rule%s, loaded %s",
+                    answer_text_or_empty(policy, "hash"), answer_number(policy, "rules"),
+                    answer_plural(answer_number(policy, "rules")),
+                    answer_text_or_empty(policy, "loaded_at"));
+        if (strcmp(answer_text_or_empty(policy, "origin"), "last_good") == 0)
+            page_styled(page, STYLE_BAD, ": the last good one, since the files cannot be loaded");
+    }
+    page_end_line(page);
     for (size_t i = 0; i < json_array_size(files); i++)
         page_field(page, "", "%s", answer_text_or_empty(json_array_get(files, i), "name"));
     if (!json_is_object(reload))

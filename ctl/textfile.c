@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "host/file.h"
 
 static const struct type {
     const char *name;
@@ -93,42 +95,23 @@ void textfile_convert(const char *openmetrics, struct bytes *out)
     }
 }
 
-static int write_all(int fd, const char *at, size_t left)
-{
-    while (left > 0) {
-        ssize_t n = write(fd, at, left);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        at += n;
-        left -= (size_t)n;
-    }
-    return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? 0 : -errno;
-}
-
 /* A name that does not end in ".prom" is read by nobody. */
 int textfile_write(const char *path, const void *content, size_t length)
 {
-    char *name = NULL;
-    int fd, error;
+    struct file_place place = {
+        .folder = AT_FDCWD,
+        .name = path,
+        .mode = 0644,
+        .owner = geteuid(),
+        .group = getegid(),
+    };
+    char *temporary = NULL;
+    int error;
 
-    if (asprintf(&name, "%s.XXXXXX", path) < 0)
+    if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
         return -ENOMEM;
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd < 0) {
-        error = -errno;
-        free(name);
-        return error;
-    }
-    error = write_all(fd, content, length);
-    if (close(fd) != 0 && error == 0)
-        error = -errno;
-    if (error == 0 && rename(name, path) != 0)
-        error = -errno;
-    if (error != 0)
-        unlink(name);
-    free(name);
+    place.temporary = temporary;
+    error = file_write(&place, content, length, true);
+    free(temporary);
     return error;
 }

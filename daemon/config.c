@@ -29,6 +29,7 @@ enum {
 struct files {
     bool is_user;
     bool has_main; /* the first source is the main file */
+    const struct progress *progress;
     struct policy_source *sources;
     size_t n_sources;
     struct policy_problems problems;
@@ -43,7 +44,7 @@ static void files_deinit(struct files *files)
     }
     free(files->sources);
     policy_problems_deinit(&files->problems);
-    *files = (struct files){.is_user = files->is_user};
+    *files = (struct files){.is_user = files->is_user, .progress = files->progress};
 }
 
 /* Takes the problem, also where that fails. */
@@ -163,6 +164,7 @@ static void take_file(struct files *files, const char *name, int fd)
     size_t length;
     int error;
 
+    progress_tell(files->progress);
     if (fstat(fd, &status) != 0) {
         complain_of_call(files, name, "looked at", errno);
         return;
@@ -500,10 +502,40 @@ static void take_built_in(struct files *files)
     files->has_main = true;
 }
 
+/* A name service may take its time for each of many names. */
+static bool user_number(void *context, const char *name, uint32_t *ret_number)
+{
+    progress_tell(context);
+    return config_host()->user_number(config_host()->context, name, ret_number);
+}
+
+static bool group_number(void *context, const char *name, uint32_t *ret_number)
+{
+    progress_tell(context);
+    return config_host()->group_number(config_host()->context, name, ret_number);
+}
+
+static bool link_target(void *context, const char *path, char **ret_target)
+{
+    progress_tell(context);
+    return config_host()->link_target(config_host()->context, path, ret_target);
+}
+
+static struct policy_host host_with_progress(const struct config_options *options)
+{
+    struct policy_host host = *config_host();
+
+    host.context = (void *)(uintptr_t)options->progress;
+    host.user_number = user_number;
+    host.group_number = group_number;
+    host.link_target = link_target;
+    return host;
+}
+
 int config_load(const struct config_options *options, struct config_loaded *ret_loaded)
 {
-    struct files files = {.is_user = options->is_user};
-    struct policy_host host = *config_host();
+    struct files files = {.is_user = options->is_user, .progress = options->progress};
+    struct policy_host host = host_with_progress(options);
     struct config_loaded loaded = {0};
     char *sockets = options->is_user ? config_user_folder() : NULL;
     int error;
@@ -537,6 +569,21 @@ void config_loaded_deinit(struct config_loaded *loaded)
     policy_unref(loaded->salvage);
     policy_problems_deinit(&loaded->problems);
     *loaded = (struct config_loaded){0};
+}
+
+const char *config_origin_name(enum config_origin origin)
+{
+    switch (origin) {
+    case CONFIG_FILES:
+        return "files";
+    case CONFIG_BUILT_IN:
+        return "built_in";
+    case CONFIG_LAST_GOOD:
+        return "last_good";
+    case CONFIG_SALVAGED:
+        return "salvaged";
+    }
+    return "files";
 }
 
 const char *config_runtime_folder(void)

@@ -8,13 +8,25 @@
 
 #include <stdbool.h>
 
+#include "daemon/progress.h"
 #include "lib/policy_read.h"
 #include "lib/util.h"
 
 struct config_options {
     const char *file; /* the main file; NULL: the usual sockets, and no rule */
     bool is_user;     /* the usual sockets are private ones, and files have to be our own user's */
+    const struct progress *progress; /* told of each file and each name that is looked up; NULL */
 };
+
+/* Where the policy in force comes from. */
+enum config_origin {
+    CONFIG_FILES,
+    CONFIG_BUILT_IN,  /* there is no file, and none is asked for */
+    CONFIG_LAST_GOOD, /* the files cannot be loaded; it was in force when they could */
+    CONFIG_SALVAGED,  /* they cannot, and nothing else is there: their sockets, and no rule */
+};
+
+const char *config_origin_name(enum config_origin origin);
 
 struct config_loaded {
     struct policy *policy;  /* NULL when there was an error */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/config.h"
 #include "lib/broker.h"
 #include "lib/moment.h"
 #include "lib/policy_read.h"
@@ -29,8 +30,9 @@ enum { CONTROL_CONNECTIONS_MAX = 64 };
 struct control_reloads {
     uint64_t n_done;
     uint64_t n_failed;
-    struct moment loaded_at; /* the policy in force */
-    struct moment last_at;   /* the last try; MOMENT_NEVER before the first */
+    enum config_origin origin; /* of the policy in force, */
+    struct moment loaded_at;   /* and since when it is */
+    struct moment last_at;     /* the last try; MOMENT_NEVER before the first */
     bool was_last_done;
 };
 

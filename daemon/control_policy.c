@@ -126,7 +126,8 @@ void control_reload(struct control_call *call)
     view_put(&view, "ok", json_boolean(verdict.is_done));
     view_put(&view, "why", verdict.why ? view_text(verdict.why) : json_null());
     view_put(&view, "policy",
-             view_policy(broker_policy(options->broker), options->reloads->loaded_at));
+             view_policy(broker_policy(options->broker), options->reloads->origin,
+                         options->reloads->loaded_at));
     put_problems(&view, &verdict.problems);
     http_answer_json(call->request, 200, view);
     control_verdict_deinit(&verdict);

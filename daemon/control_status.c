@@ -154,14 +154,15 @@ void control_show_status(struct control_call *call)
     const struct broker *broker = control->options.broker;
     const struct broker_counters *counters = broker_counters(broker);
     const struct policy *policy = broker_policy(broker);
+    const struct control_reloads *reloads = control->options.reloads;
     json_t *view;
 
     if (!control_read_query(call, NULL, 0, NULL))
         return;
     view = json_object();
     put_instance(&view, call);
-    view_put(&view, "policy", view_policy(policy, control->options.reloads->loaded_at));
-    view_put(&view, "last_reload", view_last_reload(control->options.reloads));
+    view_put(&view, "policy", view_policy(policy, reloads->origin, reloads->loaded_at));
+    view_put(&view, "last_reload", view_last_reload(reloads));
     view_put(&view, "listeners", view_listeners(control->options.ports));
     view_put(&view, "control", view_control(control));
     view_put(&view, "runtimes", view_states(broker));
@@ -261,6 +262,7 @@ void control_show_metrics(struct control_call *call)
         .n_reloads_done = reloads->n_done,
         .n_reloads_failed = reloads->n_failed,
         .policy_hash = broker_policy(control->options.broker)->hash,
+        .policy_origin = config_origin_name(reloads->origin),
         .version = PACKAGE_VERSION,
         .is_control_in_place = listener_is_in_place(&control->socket),
         .started_at = clock_calendar(control->started_at),

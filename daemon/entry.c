@@ -29,6 +29,7 @@ static const struct {
     [ENTRY_STOP] = {"stop", "12673d3da9b94d6389025b0d12ee54c6", 0},
     [ENTRY_RELOAD] = {"reload", "25d605aff250420c9cf356583eebf485", 0},
     [ENTRY_RELOAD_FAILED] = {"reload_failed", "ab857bdad7b64c3090ba6fc9eb0fe61b", 0},
+    [ENTRY_LAST_GOOD] = {"last_good", "a5fe7fba971547ac9f9ba8a4dda6595d", 0},
     [ENTRY_RUNTIME] = {"runtime", "8988e7c98a5f4956a2807a9cdb328878", OF_RUNTIME},
     [ENTRY_STEP] = {"step", "54c73d0291794484a4301902bf688786",
                     OF_RUNTIME | BIT(FIELD_STEP) | BIT(FIELD_RESULT) | BIT(FIELD_HRESULT)},

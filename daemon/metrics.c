@@ -163,7 +163,8 @@ static void put_policy(struct bytes *out, const struct metrics *metrics)
     put_labelled(out, "diagport_policy_reloads_total", "result", "failed",
                  metrics->n_reloads_failed);
     begin(out, "diagport_policy", "info", "The policy in force.");
-    bytes_put_format(out, "diagport_policy_info{hash=\"%s\"} 1\n", metrics->policy_hash);
+    bytes_put_format(out, "diagport_policy_info{hash=\"%s\",origin=\"%s\"} 1\n",
+                     metrics->policy_hash, metrics->policy_origin);
 }
 
 static void put_health(struct bytes *out, const struct metrics *metrics)

@@ -24,6 +24,7 @@ struct metrics {
     uint64_t n_reloads_done;
     uint64_t n_reloads_failed;
     const char *policy_hash;
+    const char *policy_origin; /* as /v1/status has it */
     const char *version;
     bool is_ready; /* as /readyz has it */
     const struct ports_entry *listeners;

@@ -5,6 +5,7 @@
 #include "daemon/service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,10 @@
 
 #define TELL_AGAIN   span_from_ms(100)
 #define STATUS_EVERY span_from_s(1)
+/* How long the manager is to wait from then on for the next sign of a start or stop that goes on.
+ */
+#define EXTEND_TIME  span_from_s(5)
+#define EXTEND_EVERY span_from_s(1)
 
 enum { STATUS_SIZE = 256 };
 
@@ -26,6 +31,7 @@ struct service {
     struct span watchdog;    /* between two signs of life; 0: nobody asks for them */
     struct moment sign_at;   /* the next one */
     struct moment ready_at;  /* readiness could not be told; MOMENT_NEVER: it was */
+    struct moment extend_at; /* the next sign that it goes on; MOMENT_NEVER: nobody waits */
     struct moment status_at; /* not before that */
     bool status_waits;       /* it may have changed since it was told last */
     char status[STATUS_SIZE];
@@ -86,6 +92,39 @@ int service_take_socket(struct service_sockets *sockets, const char *name)
         }
     }
     return -1;
+}
+
+static bool listens(int fd)
+{
+    int is_listening = 0;
+    socklen_t size = sizeof is_listening;
+
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) == 0 &&
+           is_listening != 0;
+}
+
+int service_copy_sockets(const struct service_sockets *sockets, struct service_sockets *ret_copy)
+{
+    struct service_sockets copy = {.list = calloc(sockets->n + 1, sizeof *copy.list)};
+    int error = copy.list ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < sockets->n && error == 0; i++) {
+        const struct service_socket *from = &sockets->list[i];
+        struct service_socket *to = &copy.list[copy.n];
+
+        if (!listens(from->fd))
+            continue;
+        to->name = strdup(from->name);
+        to->fd = to->name ? fcntl(from->fd, F_DUPFD_CLOEXEC, 3) : -1;
+        copy.n++;
+        if (to->fd < 0)
+            error = to->name ? -errno : -ENOMEM;
+    }
+    if (error != 0)
+        service_sockets_deinit(&copy);
+    else
+        *ret_copy = copy;
+    return error;
 }
 
 void service_sockets_deinit(struct service_sockets *sockets)
@@ -176,9 +215,21 @@ struct service *service_free(struct service *service)
     return NULL;
 }
 
+/* Its own time for a start or stop counts as well, so it is told from the first moment on. */
+void service_tell_progress(struct service *service, struct moment now)
+{
+    char text[64];
+
+    if (!moment_is_due(service->extend_at, now))
+        return;
+    snprintf(text, sizeof text, "EXTEND_TIMEOUT_USEC=%" PRId64, EXTEND_TIME.us);
+    service->extend_at = moment_after(now, tell(text) ? EXTEND_EVERY : TELL_AGAIN);
+}
+
 /* A manager that never hears of it takes us for one that hangs, and ends us. */
 void service_tell_ready(struct service *service, struct moment now)
 {
+    service->extend_at = MOMENT_NEVER;
     service->ready_at = tell("READY=1") ? MOMENT_NEVER : moment_after(now, TELL_AGAIN);
 }
 
@@ -191,18 +242,19 @@ void service_tell_reloading(struct service *service, struct moment now)
     (void)tell(text);
 }
 
-void service_tell_stopping(struct service *service, struct span time)
+void service_tell_stopping(struct service *service, struct moment now)
 {
-    char text[128];
-
     service->ready_at = MOMENT_NEVER;
-    snprintf(text, sizeof text, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64, time.us);
-    (void)tell(text);
+    (void)tell("STOPPING=1");
+    service->extend_at = now;
+    service_tell_progress(service, now);
 }
 
 struct moment service_next(const struct service *service)
 {
     struct moment next = moment_earlier(service->sign_at, service->ready_at);
+
+    next = moment_earlier(next, service->extend_at);
 
     return service->status_waits ? moment_earlier(next, service->status_at) : next;
 }
@@ -211,6 +263,7 @@ void service_run(struct service *service, struct moment now)
 {
     if (moment_is_due(service->ready_at, now))
         service_tell_ready(service, now);
+    service_tell_progress(service, now);
     if (moment_is_due(service->sign_at, now))
         service->sign_at = moment_after(now, tell("WATCHDOG=1") ? service->watchdog : TELL_AGAIN);
 }

@@ -29,6 +29,10 @@ int service_take_sockets(struct service_sockets *ret_sockets) MUST_CHECK;
  */
 int service_take_socket(struct service_sockets *sockets, const char *name);
 
+/* Copies of those that listen and that nobody has taken yet. 0 or a negative errno. */
+int service_copy_sockets(const struct service_sockets *sockets,
+                         struct service_sockets *ret_copy) MUST_CHECK;
+
 /* Closes those that nobody took. */
 void service_sockets_deinit(struct service_sockets *sockets);
 
@@ -43,11 +47,17 @@ struct service *service_new(void) MUST_CHECK;
 /* Returns NULL. NULL is allowed. */
 struct service *service_free(struct service *service);
 
+/*
+ * From the beginning until it is ready, and from service_tell_stopping on: that
+ * it goes on, so that the manager waits longer than it would. Nothing at other
+ * times. To be called where there was progress, as often as one likes.
+ */
+void service_tell_progress(struct service *service, struct moment now);
+
 /* Started, or done with a reload. */
 void service_tell_ready(struct service *service, struct moment now);
 void service_tell_reloading(struct service *service, struct moment now);
-/* It takes no longer than `time`. */
-void service_tell_stopping(struct service *service, struct span time);
+void service_tell_stopping(struct service *service, struct moment now);
 
 /* When service_run has to be called at the latest; MOMENT_NEVER when nothing is due. */
 struct moment service_next(const struct service *service);

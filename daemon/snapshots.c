@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/config.h"
+#include "daemon/store.h"
+#include "host/file.h"
+#include "host/rights.h"
 #include "lib/bytes.h"
-#include "lib/policy.h"
 #include "lib/policy_read.h"
 #include "lib/tree.h"
 
@@ -23,10 +24,9 @@
 #define TEMPORARY "policy.new"
 
 enum {
-    HASH_LENGTH = 64,
+    HASH_LENGTH = POLICY_HASH_SIZE - 1,
     NAME_LENGTH = sizeof PREFIX - 1 + HASH_LENGTH + sizeof SUFFIX - 1,
-    /* The canonical form may be longer than what was written by hand. */
-    SNAPSHOT_MAX = 16 * POLICY_SOURCE_MAX,
+    SNAPSHOT_MAX = POLICY_SOURCE_MAX, /* of more nothing could be read again */
 };
 
 /* One that was asked for; `policy` NULL: it cannot be had. */
@@ -37,16 +37,16 @@ struct found {
 };
 
 struct snapshots {
-    int folder;
+    const struct store *store;
     SLIST_HEAD(, found) found;
 };
 
-struct snapshots *snapshots_new(int folder)
+struct snapshots *snapshots_new(const struct store *store)
 {
     struct snapshots *snapshots = calloc(1, sizeof *snapshots);
 
     if (snapshots)
-        snapshots->folder = folder;
+        snapshots->store = store;
     return snapshots;
 }
 
@@ -67,57 +67,54 @@ struct snapshots *snapshots_free(struct snapshots *snapshots)
 
 /* Writing. */
 
-static int write_all(int fd, const uint8_t *data, size_t length)
+static void name_file(char ret_name[static NAME_LENGTH + 1], const char *hash)
 {
-    while (length > 0) {
-        ssize_t n = write(fd, data, length);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -ENOSPC;
-        data += n;
-        length -= (size_t)n;
-    }
-    return 0;
+    snprintf(ret_name, NAME_LENGTH + 1, PREFIX "%.*s" SUFFIX, HASH_LENGTH, hash);
 }
 
-/* Whole or not at all: what has the name has all of the policy. */
-static int write_file(int folder, const char *name, const struct bytes *text)
+static void hash_text(const char *text, size_t length, char ret_hash[static POLICY_HASH_SIZE])
 {
-    int error, fd;
+    struct policy_source source = {.bytes = text, .length = length};
 
-    unlinkat(folder, TEMPORARY, 0);
-    fd = openat(folder, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    error = write_all(fd, text->data, text->length);
-    if (close(fd) != 0 && error == 0)
-        error = -errno;
-    if (error == 0 && renameat(folder, TEMPORARY, folder, name) != 0)
-        error = -errno;
-    if (error != 0)
-        unlinkat(folder, TEMPORARY, 0);
-    return error;
+    policy_source_hash(&source, ret_hash);
 }
 
-int snapshots_keep(struct snapshots *snapshots, const struct policy *policy)
+static int write_text(const struct snapshots *snapshots, const struct bytes *text,
+                      const struct snapshot_name *name)
 {
-    char name[NAME_LENGTH + 1];
+    char file[NAME_LENGTH + 1];
+    struct file_place place = {
+        .folder = store_folder(snapshots->store),
+        .name = file,
+        .temporary = TEMPORARY,
+        .mode = 0600,
+        .owner = rights_own_uid(),
+        .group = rights_own_gid(),
+    };
+
+    name_file(file, name->policy);
+    return file_write(&place, text->data, text->length, false);
+}
+
+int snapshots_keep(struct snapshots *snapshots, const struct policy *policy,
+                   struct snapshot_name *ret_name)
+{
+    struct snapshot_name name;
     struct bytes text;
-    struct stat status;
     int error;
 
-    if (snapshots->folder < 0)
-        return 0;
-    snprintf(name, sizeof name, PREFIX "%.*s" SUFFIX, HASH_LENGTH, policy->hash);
-    if (fstatat(snapshots->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0;
+    if (store_folder(snapshots->store) < 0)
+        return -ENOENT;
     bytes_init(&text, SNAPSHOT_MAX);
     policy_print(policy, &text);
     error = bytes_finish(&text);
+    if (error == 0) {
+        memcpy(name.policy, policy->hash, sizeof name.policy);
+        hash_text((const char *)text.data, text.length, name.text);
+        error = write_text(snapshots, &text, &name);
+    }
     if (error == 0)
-        error = write_file(snapshots->folder, name, &text);
+        *ret_name = name;
     bytes_deinit(&text);
     return error;
 }
@@ -140,9 +137,8 @@ static bool read_name(const char *name, uint8_t ret_id[static RECORD_POLICY_SIZE
 
 static DIR *open_folder(const struct snapshots *snapshots)
 {
-    int copy = snapshots->folder < 0
-                   ? -1
-                   : openat(snapshots->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int own = store_folder(snapshots->store);
+    int copy = own < 0 ? -1 : openat(own, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = copy < 0 ? NULL : fdopendir(copy);
 
     if (!folder && copy >= 0)
@@ -150,49 +146,74 @@ static DIR *open_folder(const struct snapshots *snapshots)
     return folder;
 }
 
-/* Who could write into it could have us apply anything. */
-static bool is_ours(const struct stat *status)
-{
-    return S_ISREG(status->st_mode) && status->st_uid == geteuid() &&
-           (status->st_mode & (S_IRWXG | S_IRWXO)) == 0 && status->st_size <= SNAPSHOT_MAX;
-}
-
-static char *read_file(int folder, const char *name, size_t *ret_length)
-{
-    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct stat status;
-    char *text = NULL;
-    size_t length = 0;
-    ssize_t n = -1;
-
-    if (fd >= 0 && fstat(fd, &status) == 0 && is_ours(&status))
-        text = malloc((size_t)status.st_size + 1);
-    while (text && length < (size_t)status.st_size &&
-           ((n = read(fd, text + length, (size_t)status.st_size - length)) > 0 ||
-            (n < 0 && errno == EINTR)))
-        length += n > 0 ? (size_t)n : 0;
-    if (fd >= 0)
-        close(fd);
-    *ret_length = length;
-    return text;
-}
-
 /* A policy goes by the hash of the files it was made of, and not by that of its canonical form. */
-static struct policy *read_policy(int folder, const char *name)
+static int take_identity(struct policy *policy, const char *hash)
 {
-    struct policy_source source = {.name = name};
+    memcpy(policy->hash, hash, HASH_LENGTH);
+    return config_add_names(policy);
+}
+
+/* Where it is said, it is said with the whole path. */
+static int parse(const struct snapshots *snapshots, const char *file, const char *text,
+                 size_t length, struct policy **ret_policy, struct policy_problems *ret_problems)
+{
+    struct policy_source source = {.bytes = text, .length = length};
+    struct policy *policy = NULL;
+    char *name = NULL;
+    int error;
+
+    if (asprintf(&name, "%s/%s", store_path(snapshots->store), file) < 0)
+        return -ENOMEM;
+    source.name = name;
+    error = policy_read(&source, 1, config_host(), &policy, ret_problems);
+    if (error == 0 && policy)
+        error = take_identity(policy, file + sizeof PREFIX - 1);
+    free(name);
+    if (error != 0)
+        policy = policy_unref(policy);
+    *ret_policy = policy;
+    return error;
+}
+
+/* `hash` NULL: whatever it holds. */
+static int read_policy(const struct snapshots *snapshots, const char *file, const char *hash,
+                       struct policy **ret_policy, struct policy_problems *ret_problems)
+{
+    char found[POLICY_HASH_SIZE], *text;
+    size_t length;
+    int error = file_read_own(store_folder(snapshots->store), file, rights_own_uid(), SNAPSHOT_MAX,
+                              &text, &length);
+
+    if (error != 0)
+        return error;
+    hash_text(text, length, found);
+    if (hash && memcmp(hash, found, HASH_LENGTH) != 0)
+        error = -EBADMSG;
+    else
+        error = parse(snapshots, file, text, length, ret_policy, ret_problems);
+    free(text);
+    return error;
+}
+
+int snapshots_load(const struct snapshots *snapshots, const struct snapshot_name *name,
+                   struct policy **ret_policy, struct policy_problems *ret_problems)
+{
+    char file[NAME_LENGTH + 1];
+
+    *ret_policy = NULL;
+    *ret_problems = (struct policy_problems){0};
+    name_file(file, name->policy);
+    return read_policy(snapshots, file, name->text, ret_policy, ret_problems);
+}
+
+static struct policy *read_any(const struct snapshots *snapshots, const char *file)
+{
     struct policy_problems problems = {0};
     struct policy *policy = NULL;
-    char *text = read_file(folder, name, &source.length);
 
-    source.bytes = text;
-    if (text && policy_read(&source, 1, config_host(), &policy, &problems) == 0 && policy) {
-        memcpy(policy->hash, name + sizeof PREFIX - 1, HASH_LENGTH);
-        if (config_add_names(policy) != 0)
-            policy = policy_unref(policy);
-    }
+    /* Why it cannot be had is the same to a plan. */
+    (void)read_policy(snapshots, file, NULL, &policy, &problems);
     policy_problems_deinit(&problems);
-    free(text);
     return policy;
 }
 
@@ -205,7 +226,7 @@ static struct policy *look_for(const struct snapshots *snapshots, const uint8_t 
 
     while (folder && !policy && (entry = readdir(folder))) {
         if (read_name(entry->d_name, found) && memcmp(found, id, sizeof found) == 0)
-            policy = read_policy(snapshots->folder, entry->d_name);
+            policy = read_any(snapshots, entry->d_name);
     }
     if (folder)
         closedir(folder);
@@ -240,7 +261,7 @@ void snapshots_sweep(struct snapshots *snapshots,
 
     while (folder && (entry = readdir(folder))) {
         if (read_name(entry->d_name, id) && !is_needed(context, id))
-            unlinkat(snapshots->folder, entry->d_name, 0);
+            unlinkat(store_folder(snapshots->store), entry->d_name, 0);
     }
     if (folder)
         closedir(folder);

@@ -11,20 +11,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/policy.h"
 #include "lib/record.h"
 #include "lib/util.h"
 
-struct policy;
+struct policy_problems;
 struct snapshots;
+struct store;
 
-/* `folder` stays the caller's; -1: nothing is kept, and nothing found. NULL when memory is out. */
-struct snapshots *snapshots_new(int folder) MUST_CHECK;
+/* `store`, whose folder they are in, stays the caller's. While it has none nothing is kept, and
+ * nothing found. NULL when memory is out. */
+struct snapshots *snapshots_new(const struct store *store) MUST_CHECK;
 /* Returns NULL. NULL is allowed. */
 struct snapshots *snapshots_free(struct snapshots *snapshots);
 
-/* Writes one, unless it is there; the file is readable for the daemon's user alone. 0 or a negative
- * errno: then plans by it cannot be gone on with. */
-int snapshots_keep(struct snapshots *snapshots, const struct policy *policy) MUST_CHECK;
+/* One of them: which policy it is, and what its file holds. */
+struct snapshot_name {
+    char policy[POLICY_HASH_SIZE];
+    char text[POLICY_HASH_SIZE];
+};
+
+/* Writes one; the file is readable for the daemon's user alone. 0 or a negative errno: then plans
+ * by it cannot be gone on with. -ENOENT where there is no folder, -EMSGSIZE when its canonical form
+ * is longer than a file that can be read. */
+int snapshots_keep(struct snapshots *snapshots, const struct policy *policy,
+                   struct snapshot_name *ret_name) MUST_CHECK;
+
+/*
+ * Reads one. 0; `*ret_policy` NULL when this version cannot read it any more, which
+ * `ret_problems` tells, to be freed with policy_problems_deinit. Or a negative errno:
+ * -ENOENT, -EPERM when the file is not our own, -EBADMSG when it is not as it was
+ * written, -ENOMEM.
+ */
+int snapshots_load(const struct snapshots *snapshots, const struct snapshot_name *name,
+                   struct policy **ret_policy, struct policy_problems *ret_problems) MUST_CHECK;
 
 /* The policy of that id, which stays ours; NULL when there is none, or its file is not as it was
  * written. */

@@ -19,14 +19,13 @@
 #include "host/rights.h"
 #include "lib/procfs.h"
 
-static const char damaged_name[] = "records.damaged";
-
 struct store {
     char *path; /* of the folder */
     int folder; /* -1 while there is none that can be used */
     int fd;
     uint8_t *map;
     uint8_t boot[RECORD_BOOT_SIZE];
+    bool has_boot;
 };
 
 static void explain(struct store_found *found, enum broker_trust trust, const char *format, ...)
@@ -177,13 +176,78 @@ static int fill_file(const struct store *store, uint64_t distrusted_until)
     return 0;
 }
 
-static bool make_file(struct store *store, const char *folder, struct store_found *found)
+/* The file of an earlier version: what of it is needed to make ours. */
+struct older_file {
+    uint32_t version;
+    size_t length;
+    const uint8_t *map;
+};
+
+static bool map_older(const struct store *store, uint32_t version, struct older_file *ret_older)
+{
+    size_t length = RECORD_HEADER_SIZE + RECORD_SLOTS * record_slot_size(version);
+    void *map = mmap(NULL, length, PROT_READ, MAP_PRIVATE, store->fd, 0);
+
+    if (map == MAP_FAILED)
+        return false;
+    *ret_older = (struct older_file){.version = version, .length = length, .map = map};
+    return true;
+}
+
+static void unmap_older(struct older_file *older)
+{
+    if (older->map)
+        munmap((void *)(uintptr_t)older->map, older->length);
+    older->map = NULL;
+}
+
+static bool read_older(const struct older_file *older, uint32_t slot, struct record *ret_record)
+{
+    const uint8_t *slots = older->map + RECORD_HEADER_SIZE;
+
+    return record_read_older(older->version, slots + slot * record_slot_size(older->version),
+                             ret_record);
+}
+
+static bool older_is_whole(const struct older_file *older)
+{
+    for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
+        struct record record;
+
+        if (!read_older(older, slot, &record))
+            return false;
+    }
+    return true;
+}
+
+/* Into the file that is being made, which is all zero. */
+static int copy_older(const struct store *store, const struct older_file *older)
+{
+    for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
+        uint8_t bytes[RECORD_SLOT_SIZE];
+        struct record record;
+
+        if (!read_older(older, slot, &record) || record.phase == RECORD_NONE)
+            continue;
+        record_write_slot(&record, bytes);
+        if (pwrite(store->fd, bytes, sizeof bytes,
+                   RECORD_HEADER_SIZE + (off_t)slot * RECORD_SLOT_SIZE) != (ssize_t)sizeof bytes)
+            return errno ? -errno : -ENOSPC;
+    }
+    return 0;
+}
+
+/* `older` NULL: with nothing in it. The one that was there stays until this one is whole. */
+static bool make_file_of(struct store *store, const char *folder, const struct older_file *older,
+                         struct store_found *found)
 {
     int error;
 
     unlinkat(store->folder, RECORD_NEW_FILE, 0);
     store->fd = openat(store->folder, RECORD_NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     error = store->fd < 0 ? -errno : fill_file(store, found->distrusted_until);
+    if (error == 0 && older)
+        error = copy_older(store, older);
     if (error == 0 && renameat(store->folder, RECORD_NEW_FILE, store->folder, RECORD_FILE) != 0)
         error = -errno;
     if (error == 0 && !map_file(store))
@@ -194,6 +258,11 @@ static bool make_file(struct store *store, const char *folder, struct store_foun
     explain(found, BROKER_HAS_NO_RECORDS, "the file of records %s/%s cannot be made: %s", folder,
             RECORD_FILE, strerror(-error));
     return false;
+}
+
+static bool make_file(struct store *store, const char *folder, struct store_found *found)
+{
+    return make_file_of(store, folder, NULL, found);
 }
 
 static bool slots_are_whole(const struct store *store)
@@ -207,18 +276,22 @@ static bool slots_are_whole(const struct store *store)
     return true;
 }
 
-static enum record_health judge_file(struct store *store, uint64_t *ret_distrusted_until)
+/* With RECORD_WHOLE it is mapped, with RECORD_OLDER `ret_older` is. */
+static enum record_health judge_file(struct store *store, struct record_header *ret_header,
+                                     struct older_file *ret_older)
 {
-    uint8_t header[RECORD_HEADER_SIZE];
+    uint8_t bytes[RECORD_HEADER_SIZE];
     enum record_health health;
     struct stat status;
 
     if (fstat(store->fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-        status.st_size != RECORD_FILE_SIZE ||
-        pread(store->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+        pread(store->fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return RECORD_DAMAGED;
-    health = record_read_header(header, RECORD_FILE_SIZE, store->boot, ret_distrusted_until);
+    health = record_read_header(bytes, (size_t)status.st_size, store->boot, ret_header);
     if (health == RECORD_WHOLE && (!map_file(store) || !slots_are_whole(store)))
+        return RECORD_DAMAGED;
+    if (health == RECORD_OLDER &&
+        (!map_older(store, ret_header->version, ret_older) || !older_is_whole(ret_older)))
         return RECORD_DAMAGED;
     return health;
 }
@@ -243,32 +316,70 @@ static bool begin_anew(struct store *store, const char *folder, struct store_fou
     return make_file(store, folder, found);
 }
 
-static bool use_file(struct store *store, const char *folder, struct store_found *found)
+static void take_header(const struct record_header *header, const char *folder,
+                        struct store_found *found)
 {
-    switch (judge_file(store, &found->distrusted_until)) {
+    found->distrusted_until = header->distrusted_until;
+    if (header->distrusted_until > 0)
+        explain(found, BROKER_DISTRUSTS_RECORDS,
+                "the file of records in %s was made after an earlier one was damaged or lost, or "
+                "diagport-rescue could not write to it",
+                folder);
+}
+
+/* Kept for whoever wants to know why, and so that the folder does not look like a first start
+ * should we die before the new file is there. It is never read again: whoever is in it is resumed.
+ */
+static bool put_aside(struct store *store, const char *folder, const char *name,
+                      struct store_found *found)
+{
+    renameat(store->folder, RECORD_FILE, store->folder, name);
+    found->distrusted_until = ticks_after_boot();
+    return make_file(store, folder, found);
+}
+
+static bool use_judged(struct store *store, const char *folder, enum record_health health,
+                       const struct record_header *header, const struct older_file *older,
+                       struct store_found *found)
+{
+    switch (health) {
     case RECORD_WHOLE:
-        if (found->distrusted_until > 0)
-            explain(found, BROKER_DISTRUSTS_RECORDS,
-                    "the file of records in %s was made after an earlier one was damaged or lost, "
-                    "or "
-                    "diagport-rescue could not write to it",
-                    folder);
+        take_header(header, folder, found);
         return true;
+    case RECORD_OLDER:
+        take_header(header, folder, found);
+        forget_file(store);
+        return make_file_of(store, folder, older, found);
     case RECORD_OTHER_BOOT:
         forget_file(store);
         return make_file(store, folder, found);
+    case RECORD_NEWER:
+        forget_file(store);
+        explain(found, BROKER_DISTRUSTS_RECORDS,
+                "the file of records in %s is of version %u, which a newer diagportd wrote, and "
+                "this one knows none after %d; it was moved to " RECORD_NEWER_FILE,
+                folder, header->version, RECORD_VERSION);
+        return put_aside(store, folder, RECORD_NEWER_FILE, found);
     case RECORD_DAMAGED:
         break;
     }
     forget_file(store);
-    /* Kept for whoever wants to know why, and so that the folder does not look like a first start
-     * should we die before the new file is there. */
-    renameat(store->folder, RECORD_FILE, store->folder, damaged_name);
     explain(found, BROKER_DISTRUSTS_RECORDS,
-            "the file of records in %s is damaged or of another version; it was moved to %s",
-            folder, damaged_name);
-    found->distrusted_until = ticks_after_boot();
-    return make_file(store, folder, found);
+            "the file of records in %s is damaged or of an unknown version; it was moved "
+            "to " RECORD_DAMAGED_FILE,
+            folder);
+    return put_aside(store, folder, RECORD_DAMAGED_FILE, found);
+}
+
+static bool use_file(struct store *store, const char *folder, struct store_found *found)
+{
+    struct older_file older = {.map = NULL};
+    struct record_header header;
+    enum record_health health = judge_file(store, &header, &older);
+    bool can_be_used = use_judged(store, folder, health, &header, &older, found);
+
+    unmap_older(&older);
+    return can_be_used;
 }
 
 static bool open_file(struct store *store, const char *folder, struct store_found *found)
@@ -294,6 +405,7 @@ struct store *store_claim(const char *folder, int *ret_error)
         store->folder = -1;
         store->fd = -1;
         store->path = strdup(folder);
+        store->has_boot = read_boot_id(store->boot);
     }
     if (!store || !store->path)
         *ret_error = -ENOMEM;
@@ -309,7 +421,7 @@ int store_open(struct store *store, struct store_found *ret_found)
     bool is_claimed = store->folder >= 0;
 
     *ret_found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
-    if (!read_boot_id(store->boot)) {
+    if (!store->has_boot) {
         explain(ret_found, BROKER_HAS_NO_RECORDS, "the id of this boot cannot be read from /proc");
         return 0;
     }
@@ -358,6 +470,7 @@ int store_recall(struct store *store, struct broker *broker, const struct store_
 
         if (!record_read(bytes, &record) || record.phase == RECORD_NONE)
             continue;
+        progress_tell(policies->progress);
         if (!is_alive(&record))
             memset(bytes, 0, RECORD_SLOT_SIZE);
         else if (broker_remember(broker, slot, &record,
@@ -376,6 +489,16 @@ void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RE
 int store_folder(const struct store *store)
 {
     return store->folder;
+}
+
+const char *store_path(const struct store *store)
+{
+    return store->path;
+}
+
+const uint8_t *store_boot(const struct store *store)
+{
+    return store->has_boot ? store->boot : NULL;
 }
 
 struct store *store_close(struct store *store)

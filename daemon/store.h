@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "daemon/progress.h"
 #include "lib/broker.h"
 #include "lib/record.h"
 #include "lib/util.h"
@@ -40,6 +41,7 @@ struct store_policies {
     /* The policy of that id, which stays the callee's; NULL when it is not there any more. */
     struct policy *(*find)(void *context, const uint8_t id[static RECORD_POLICY_SIZE]);
     void *context;
+    const struct progress *progress; /* told of each record; NULL */
 };
 
 /* Tells the broker of every record whose process still lives, and frees the others. 0 or -ENOMEM.
@@ -47,8 +49,12 @@ struct store_policies {
 int store_recall(struct store *store, struct broker *broker,
                  const struct store_policies *policies) MUST_CHECK;
 
-/* The state folder itself, for others who keep files in it; the store keeps the descriptor. */
+/* The state folder itself, for others who keep files in it; the store keeps the descriptor. -1
+ * while there is none that can be used: not before the records are opened, if it was missing. */
 int store_folder(const struct store *store);
+const char *store_path(const struct store *store);
+/* The id of this boot, RECORD_BOOT_SIZE bytes; NULL when it cannot be told. */
+const uint8_t *store_boot(const struct store *store);
 
 void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RECORD_MARK_SIZE]);
 

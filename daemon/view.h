@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/config.h"
 #include "lib/moment.h"
 #include "lib/util.h"
 
@@ -62,7 +63,8 @@ json_t *view_attributes(const struct attributes *attributes);
 json_t *view_trace(const struct policy *policy, const struct match_decision *decision,
                    const struct attributes *attributes);
 
-json_t *view_policy(const struct policy *policy, struct moment loaded_at);
+json_t *view_policy(const struct policy *policy, enum config_origin origin,
+                    struct moment loaded_at);
 /* `use`: what is known of the rule of that place in the policy. */
 json_t *view_rule(const struct policy *policy, size_t place, const struct broker_rule_use *use);
 /* Those in force. */

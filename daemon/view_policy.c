@@ -127,11 +127,12 @@ static json_t *view_files(const struct policy *policy)
     return list;
 }
 
-json_t *view_policy(const struct policy *policy, struct moment loaded_at)
+json_t *view_policy(const struct policy *policy, enum config_origin origin, struct moment loaded_at)
 {
     json_t *view = json_object();
 
     view_put(&view, "hash", json_string(policy->hash));
+    view_put(&view, "origin", json_string(config_origin_name(origin)));
     view_put(&view, "loaded_at", view_time(loaded_at));
     view_put(&view, "files", view_files(policy));
     view_put(&view, "rules", json_integer((json_int_t)policy->n_rules));

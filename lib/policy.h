@@ -151,9 +151,11 @@ struct policy_limits {
     struct span history_age;
 };
 
+enum { POLICY_HASH_SIZE = 65 }; /* SHA-256, hexadecimal, with its NUL */
+
 struct policy_file {
     char *name;
-    char hash[65]; /* SHA-256 of its bytes, hexadecimal */
+    char hash[POLICY_HASH_SIZE]; /* of its bytes */
 };
 
 struct policy {
@@ -169,9 +171,9 @@ struct policy {
     struct names *names; /* for the users and groups of this host */
     struct policy_file *files;
     size_t n_files;
-    char hash[65];         /* of all its files, in order */
-    uint32_t facts_wanted; /* what the selectors of all rules need (facts.h) */
-    char **strings;        /* names of sources, that places point to */
+    char hash[POLICY_HASH_SIZE]; /* of all its files, in order */
+    uint32_t facts_wanted;       /* what the selectors of all rules need (facts.h) */
+    char **strings;              /* names of sources, that places point to */
     size_t n_strings;
 };
 

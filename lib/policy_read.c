@@ -12,8 +12,7 @@
 #include "lib/policy_reader.h"
 #include "lib/text.h"
 
-_Static_assert(sizeof((struct policy_file *)NULL)->hash == SHA256_DIGEST_STRING_LENGTH,
-               "a hash in hexadecimal");
+_Static_assert(POLICY_HASH_SIZE == SHA256_DIGEST_STRING_LENGTH, "a hash in hexadecimal");
 
 /* What is read over several files. */
 struct reading {
@@ -21,6 +20,11 @@ struct reading {
     struct reader_disable *disables;
     size_t n_disables;
 };
+
+void policy_source_hash(const struct policy_source *source, char ret_hash[static POLICY_HASH_SIZE])
+{
+    SHA256Data((const uint8_t *)source->bytes, source->length, ret_hash);
+}
 
 static void add_file(struct reader *reader, const struct policy_source *source)
 {
@@ -35,7 +39,7 @@ static void add_file(struct reader *reader, const struct policy_source *source)
         reader->error = -ENOMEM;
         return;
     }
-    SHA256Data((const uint8_t *)source->bytes, source->length, file.hash);
+    policy_source_hash(source, file.hash);
     files[policy->n_files++] = file;
 }
 

@@ -80,6 +80,9 @@ int policy_read(const struct policy_source *sources, size_t n_sources,
 struct policy *policy_salvage(const struct policy_source *main,
                               const struct policy_host *host) MUST_CHECK;
 
+/* SHA-256 of its bytes, as a policy has it of each of its files. */
+void policy_source_hash(const struct policy_source *source, char ret_hash[static POLICY_HASH_SIZE]);
+
 /* "file:line:column: message" or "file:line:column: warning: message", with a line feed. */
 void policy_problem_print(const struct policy_problem *problem, struct bytes *out);
 

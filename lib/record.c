@@ -7,7 +7,38 @@
 
 #include "lib/bytes.h"
 
-enum { MAGIC_SIZE = 8, SUM_SIZE = 8 };
+enum {
+    MAGIC_SIZE = 8,
+    SUM_SIZE = 8,
+    /* Where the parts of a mark are that come behind the runs, however many of those there are. */
+    KEPT_AT = 4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + 2 * RECORD_RUNS_MAX,
+    MARK_END = KEPT_AT + 8,
+};
+
+_Static_assert(MARK_END + SUM_SIZE <= RECORD_MARK_SIZE, "a mark has room for all of it");
+
+/*
+ * How the versions differ. The next one is a row here, RECORD_VERSION, and, behind
+ * MARK_END, what is new: written by record_write, and read by read_half where the
+ * form has it. Only when the room is used up the marks get longer.
+ */
+static const struct form {
+    size_t mark_size;
+    bool has_kept;
+} forms[] = {
+    [2] = {.mark_size = 128},
+    [3] = {.mark_size = RECORD_MARK_SIZE, .has_kept = true},
+};
+
+_Static_assert(ARRAY_LENGTH(forms) == RECORD_VERSION + 1, "every version has its form");
+
+static const struct form *const own_form = &forms[RECORD_VERSION];
+
+/* NULL when that version cannot be read. */
+static const struct form *find_form(uint32_t version)
+{
+    return version >= RECORD_VERSION_OLDEST && version <= RECORD_VERSION ? &forms[version] : NULL;
+}
 
 static const uint8_t magic[MAGIC_SIZE] = {'d', 'i', 'a', 'g', 'p', 'r', 'e', 'c'};
 
@@ -74,28 +105,42 @@ void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE], uint64_t d
     put(&at, checksum(ret_bytes, RECORD_HEADER_SIZE - SUM_SIZE), SUM_SIZE);
 }
 
+/* Of a newer version nothing else is known. */
+static bool has_form(uint32_t version, uint32_t slot_size, uint32_t n_slots, size_t length)
+{
+    const struct form *form = find_form(version);
+
+    if (!form)
+        return version > RECORD_VERSION;
+    return slot_size == 2 * form->mark_size && n_slots == RECORD_SLOTS &&
+           length == RECORD_HEADER_SIZE + (size_t)n_slots * slot_size;
+}
+
 enum record_health record_read_header(const uint8_t *bytes, size_t length,
                                       const uint8_t boot[static RECORD_BOOT_SIZE],
-                                      uint64_t *ret_distrusted_until)
+                                      struct record_header *ret_header)
 {
-    struct bytes_reader reader = bytes_reader_over(bytes, length);
+    struct bytes_reader reader = bytes_reader_over(bytes, RECORD_HEADER_SIZE);
     const uint8_t *found_magic, *found_boot;
-    uint32_t version, slot_size, n_slots;
-    uint64_t distrusted_until;
+    struct record_header header;
+    uint32_t slot_size, n_slots;
 
-    if (length != RECORD_FILE_SIZE || !sum_is_right(bytes, RECORD_HEADER_SIZE) ||
-        !bytes_get_run(&reader, MAGIC_SIZE, &found_magic) || !bytes_get_u32(&reader, &version) ||
-        !bytes_get_u32(&reader, &slot_size) || !bytes_get_u32(&reader, &n_slots) ||
+    if (length < RECORD_HEADER_SIZE || !sum_is_right(bytes, RECORD_HEADER_SIZE) ||
+        !bytes_get_run(&reader, MAGIC_SIZE, &found_magic) ||
+        !bytes_get_u32(&reader, &header.version) || !bytes_get_u32(&reader, &slot_size) ||
+        !bytes_get_u32(&reader, &n_slots) ||
         !bytes_get_run(&reader, RECORD_BOOT_SIZE, &found_boot) ||
-        !bytes_get_u64(&reader, &distrusted_until))
+        !bytes_get_u64(&reader, &header.distrusted_until))
         return RECORD_DAMAGED;
-    if (memcmp(found_magic, magic, MAGIC_SIZE) != 0 || version != RECORD_VERSION ||
-        slot_size != RECORD_SLOT_SIZE || n_slots != RECORD_SLOTS)
+    if (memcmp(found_magic, magic, MAGIC_SIZE) != 0 ||
+        !has_form(header.version, slot_size, n_slots, length))
         return RECORD_DAMAGED;
     if (memcmp(found_boot, boot, RECORD_BOOT_SIZE) != 0)
         return RECORD_OTHER_BOOT;
-    *ret_distrusted_until = distrusted_until;
-    return RECORD_WHOLE;
+    *ret_header = header;
+    if (header.version > RECORD_VERSION)
+        return RECORD_NEWER;
+    return header.version < RECORD_VERSION ? RECORD_OLDER : RECORD_WHOLE;
 }
 
 void record_add_step(struct record *record, enum record_step step)
@@ -134,14 +179,11 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_M
     put(&at, (uint64_t)record->hold_until, 8);
     for (size_t i = 0; i < record->n_runs; i++)
         put(&at, (uint64_t)record->runs[i].step << 12 | record->runs[i].n, 2);
+    at = ret_bytes + KEPT_AT;
+    put(&at, record->kept, 8);
     at = ret_bytes + RECORD_MARK_SIZE - SUM_SIZE;
     put(&at, checksum(ret_bytes, RECORD_MARK_SIZE - SUM_SIZE), SUM_SIZE);
 }
-
-_Static_assert(4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + 2 * RECORD_RUNS_MAX +
-                       SUM_SIZE <=
-                   RECORD_MARK_SIZE,
-               "a mark has room for all of it");
 
 static bool is_zero(const uint8_t *bytes, size_t length)
 {
@@ -175,19 +217,26 @@ static bool read_runs(struct bytes_reader *reader, struct record *record)
     return true;
 }
 
-/* False when the half is damaged; RECORD_NONE when it is free. */
-static bool read_half(const uint8_t *bytes, struct record *record)
+static bool read_kept(const uint8_t *bytes, struct record *record)
 {
-    struct bytes_reader reader = bytes_reader_over(bytes, RECORD_MARK_SIZE - SUM_SIZE);
+    struct bytes_reader reader = bytes_reader_over(bytes + KEPT_AT, MARK_END - KEPT_AT);
+
+    return bytes_get_u64(&reader, &record->kept);
+}
+
+/* False when the half is damaged; RECORD_NONE when it is free. */
+static bool read_half(const struct form *form, const uint8_t *bytes, struct record *record)
+{
+    struct bytes_reader reader = bytes_reader_over(bytes, form->mark_size - SUM_SIZE);
     const uint8_t *cookie, *policy;
     uint8_t phase, flags, n_runs;
     uint32_t pid;
     uint64_t connected_at, hold_until;
 
     *record = (struct record){.phase = RECORD_NONE};
-    if (is_zero(bytes, RECORD_MARK_SIZE))
+    if (is_zero(bytes, form->mark_size))
         return true;
-    if (!sum_is_right(bytes, RECORD_MARK_SIZE) || !bytes_get_u32(&reader, &record->sequence) ||
+    if (!sum_is_right(bytes, form->mark_size) || !bytes_get_u32(&reader, &record->sequence) ||
         !bytes_get_u8(&reader, &phase) || !bytes_get_u8(&reader, &record->outcome) ||
         !bytes_get_u8(&reader, &flags) || !bytes_get_u8(&reader, &n_runs) ||
         !bytes_get_u32(&reader, &pid) || !bytes_get_u32(&reader, &record->rule) ||
@@ -208,17 +257,17 @@ static bool read_half(const uint8_t *bytes, struct record *record)
     record->hold_until = (int64_t)hold_until;
     memcpy(record->cookie.bytes, cookie, GUID_SIZE);
     memcpy(record->policy, policy, RECORD_POLICY_SIZE);
-    return read_runs(&reader, record);
+    return read_runs(&reader, record) && (!form->has_kept || read_kept(bytes, record));
 }
 
-bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE], struct record *ret_record)
+static bool read_slot(const struct form *form, const uint8_t *bytes, struct record *ret_record)
 {
     struct record halves[2];
     bool are_whole[2];
     size_t newest;
 
     for (size_t i = 0; i < 2; i++)
-        are_whole[i] = read_half(bytes + i * RECORD_MARK_SIZE, &halves[i]);
+        are_whole[i] = read_half(form, bytes + i * form->mark_size, &halves[i]);
     if (!are_whole[0] && !are_whole[1])
         return false;
     if (!are_whole[0] || !are_whole[1])
@@ -228,4 +277,39 @@ bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE], struct record *re
     *ret_record = halves[newest];
     ret_record->is_torn = !are_whole[0] || !are_whole[1];
     return true;
+}
+
+bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE], struct record *ret_record)
+{
+    return read_slot(own_form, bytes, ret_record);
+}
+
+size_t record_slot_size(uint32_t version)
+{
+    const struct form *form = find_form(version);
+
+    assert(form);
+    return 2 * form->mark_size;
+}
+
+bool record_read_older(uint32_t version, const uint8_t *bytes, struct record *ret_record)
+{
+    const struct form *form = find_form(version);
+
+    assert(form);
+    return read_slot(form, bytes, ret_record);
+}
+
+void record_write_slot(const struct record *record, uint8_t ret_slot[static RECORD_SLOT_SIZE])
+{
+    uint8_t mark[RECORD_MARK_SIZE];
+
+    memset(ret_slot, 0, RECORD_SLOT_SIZE);
+    record_write(record, mark);
+    if (record->phase == RECORD_NONE)
+        return;
+    /* No sum is right for it. */
+    if (record->is_torn)
+        memset(ret_slot, 0xff, RECORD_SLOT_SIZE);
+    record_put(ret_slot, mark);
 }

@@ -12,6 +12,10 @@
  * what is torn is the newest, and the one before it says what was so before
  * anything was sent. The file does not survive the boot, and need not: neither do
  * the runtimes. Values of variables are never in it.
+ *
+ * A daemon that was upgraded meanwhile reads the file of the version before, and
+ * makes one of its own version of it. One of a newer version is refused. For that
+ * the header has the same form in every version.
  */
 
 #include <stdbool.h>
@@ -22,9 +26,10 @@
 #include "lib/util.h"
 
 enum {
-    RECORD_VERSION = 2,
+    RECORD_VERSION = 3,
+    RECORD_VERSION_OLDEST = 2, /* that can be read */
     RECORD_HEADER_SIZE = 64,
-    RECORD_MARK_SIZE = 128, /* one half of a slot */
+    RECORD_MARK_SIZE = 160, /* one half of a slot; 24 bytes of it are to spare */
     RECORD_SLOT_SIZE = 2 * RECORD_MARK_SIZE,
     RECORD_SLOTS = 32768,
     RECORD_FILE_SIZE = RECORD_HEADER_SIZE + RECORD_SLOTS * RECORD_SLOT_SIZE,
@@ -77,6 +82,8 @@ struct record {
     } runs[RECORD_RUNS_MAX];
     size_t n_runs;
     bool is_tangled; /* there were more: the plan cannot be gone on with */
+    uint64_t kept;   /* serial number of its connection where that is kept over a restart; 0: it is
+                        not. Since version 3, 0 in those before */
 };
 
 /* Adds a step behind those that are there. */
@@ -85,6 +92,12 @@ void record_add_step(struct record *record, enum record_step step);
 /* Names in the state folder: the file, and the one that becomes it when it is whole. */
 #define RECORD_FILE     "records"
 #define RECORD_NEW_FILE "records.new"
+
+/* Names that one is put aside under which cannot be used. They are for people, and never read
+ * again: their runtimes have been resumed since. */
+#define RECORD_DAMAGED_FILE "records.damaged"
+#define RECORD_NEWER_FILE   "records.newer"
+#define RECORD_OLDER_FILE   "records.older"
 
 /* True when a file of that name says that an earlier daemon was there: all do but the folder
  * itself, the one above it, and the file of one that died while it made its first. */
@@ -95,8 +108,16 @@ bool record_read_boot(const char *text, uint8_t ret_boot[static RECORD_BOOT_SIZE
 
 enum record_health {
     RECORD_WHOLE,
+    RECORD_OLDER,      /* whole, but of an older version: its slots are read by record_read_older */
+    RECORD_NEWER,      /* of a newer version, so nobody here knows what is in it */
     RECORD_OTHER_BOOT, /* whole, but of another boot: it says nothing about anybody alive */
-    RECORD_DAMAGED,    /* cut, corrupt, or of a version that is not known */
+    RECORD_DAMAGED,    /* cut, corrupt, or of a version that is older than those that are known */
+};
+
+/* What it says. */
+struct record_header {
+    uint32_t version;
+    uint64_t distrusted_until; /* as in record_write_header */
 };
 
 /* Writes a header for the boot with that id. `distrusted_until`: whoever was started by then, in
@@ -105,10 +126,10 @@ void record_write_header(const uint8_t boot[static RECORD_BOOT_SIZE], uint64_t d
                          uint8_t ret_bytes[static RECORD_HEADER_SIZE]);
 
 /* Judges the header of a file of `length` bytes, of which RECORD_HEADER_SIZE at most are looked at.
- * `*ret_distrusted_until` is set with RECORD_WHOLE. */
+ * `*ret_header` is set with RECORD_WHOLE and RECORD_OLDER, with RECORD_NEWER only the version. */
 enum record_health record_read_header(const uint8_t *bytes, size_t length,
                                       const uint8_t boot[static RECORD_BOOT_SIZE],
-                                      uint64_t *ret_distrusted_until);
+                                      struct record_header *ret_header);
 
 /* RECORD_NONE is all zero. */
 void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_MARK_SIZE]);
@@ -120,3 +141,14 @@ void record_put(uint8_t slot[static RECORD_SLOT_SIZE], const uint8_t mark[static
  * the slot is damaged: that is more than one death can do. */
 bool record_read(const uint8_t bytes[static RECORD_SLOT_SIZE],
                  struct record *ret_record) MUST_CHECK;
+
+/* The size of a slot in a version from RECORD_VERSION_OLDEST to RECORD_VERSION; there are
+ * RECORD_SLOTS in each. */
+size_t record_slot_size(uint32_t version);
+
+/* The same for a slot of such a version. What it has not is 0. */
+bool record_read_older(uint32_t version, const uint8_t *bytes,
+                       struct record *ret_record) MUST_CHECK;
+
+/* The slot that reads as this record does, a torn one included: for one that was read. */
+void record_write_slot(const struct record *record, uint8_t ret_slot[static RECORD_SLOT_SIZE]);

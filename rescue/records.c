@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -169,6 +170,8 @@ static bool begin_this_boot(void)
 {
     static const uint8_t zeroes[64 * RECORD_SLOT_SIZE];
 
+    if (ftruncate(records.file, RECORD_FILE_SIZE) != 0)
+        return false;
     for (uint32_t slot = 0; slot < RECORD_SLOTS; slot += 64) {
         if (pwrite(records.file, zeroes, sizeof zeroes, place_of(slot)) != sizeof zeroes)
             return false;
@@ -178,19 +181,28 @@ static bool begin_this_boot(void)
 
 static enum records_state read_file(void)
 {
-    uint8_t header[RECORD_HEADER_SIZE];
+    uint8_t bytes[RECORD_HEADER_SIZE];
     enum record_health health = RECORD_DAMAGED;
-    uint64_t distrusted_until;
+    struct record_header header;
     struct stat status;
 
     if (fstat(records.file, &status) != 0 || !read_boot_id())
         return RECORDS_CLOSED;
-    if (S_ISREG(status.st_mode) && status.st_size == RECORD_FILE_SIZE &&
-        pread(records.file, header, sizeof header, 0) == sizeof header)
-        health = record_read_header(header, RECORD_FILE_SIZE, records.boot, &distrusted_until);
-    if (health == RECORD_OTHER_BOOT)
+    if (S_ISREG(status.st_mode) && pread(records.file, bytes, sizeof bytes, 0) == sizeof bytes)
+        health = record_read_header(bytes, (size_t)status.st_size, records.boot, &header);
+    switch (health) {
+    case RECORD_WHOLE:
+        return read_slots() ? RECORDS_KEPT : RECORDS_DISTRUSTED;
+    case RECORD_OTHER_BOOT:
         return begin_this_boot() ? RECORDS_KEPT : RECORDS_CLOSED;
-    return health == RECORD_WHOLE && read_slots() ? RECORDS_KEPT : RECORDS_DISTRUSTED;
+    case RECORD_OLDER:
+        return RECORDS_OLDER;
+    case RECORD_NEWER:
+        return RECORDS_NEWER;
+    case RECORD_DAMAGED:
+        break;
+    }
+    return RECORDS_DISTRUSTED;
 }
 
 static enum records_state open_file(void)
@@ -216,6 +228,16 @@ static void try(void)
         records.state = open_file();
 }
 
+/* The next daemon may know that version, and would believe it; that the file is gone from a folder
+ * that is not empty every version knows. */
+static bool put_aside(const char *name)
+{
+    if (renameat(records.folder, RECORD_FILE, records.folder, name) != 0)
+        return false;
+    records.state = RECORDS_DISTRUSTED;
+    return true;
+}
+
 /* The next daemon will not take those for new who were started until now. */
 static bool distrust(void)
 {
@@ -226,6 +248,10 @@ static bool distrust(void)
         return write_header(ticks_after_boot());
     case RECORDS_DISTRUSTED:
         return true;
+    case RECORDS_OLDER:
+        return put_aside(RECORD_OLDER_FILE);
+    case RECORDS_NEWER:
+        return put_aside(RECORD_NEWER_FILE);
     case RECORDS_EMPTY:
         marker =
             openat(records.folder, marker_name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -348,6 +374,9 @@ const char *records_describe(void)
         return "cannot be written";
     case RECORDS_EMPTY:
         return "are not there yet";
+    case RECORDS_OLDER:
+    case RECORDS_NEWER:
+        return "are of another version: the next daemon distrusts them";
     case RECORDS_DISTRUSTED:
         return "are damaged or missing: the next daemon distrusts them";
     case RECORDS_KEPT:

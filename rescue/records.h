@@ -12,6 +12,8 @@
  *
  *   the file is whole     its header says until when it is distrusted
  *   it is damaged         the daemon distrusts such a file anyway
+ *   it is of another      it is put aside, since the daemon may be of that version: then it is
+ *   version               missing. Nothing of it is missed, since everybody in it is resumed
  *   it is missing         the daemon distrusts a folder that is not empty: into
  *                         an empty one goes a file that says nothing
  *
@@ -31,6 +33,8 @@ enum records_state {
     RECORDS_LOCKED,     /* a daemon, or another rescue, lives in the folder: nothing is written */
     RECORDS_CLOSED,     /* the folder is not there, or cannot be used */
     RECORDS_EMPTY,      /* nothing is in the folder: a file has to be put there */
+    RECORDS_OLDER,      /* the file is of an older version: it is put aside */
+    RECORDS_NEWER,      /* or of a newer one: likewise */
     RECORDS_DISTRUSTED, /* the daemon will distrust what it finds */
     RECORDS_KEPT,       /* the file is whole, and written to */
 };

@@ -63,6 +63,10 @@ class Faults:
         """Lets them read or write only so many bytes."""
         self._strike(name, first, times, 0, length)
 
+    def slow(self, name, milliseconds, first=0, times=1):
+        """Lets those that move no bytes take so much longer."""
+        self._strike(name, first, times, 0, milliseconds)
+
     def _strike(self, name, first, times, error, length):
         at = self._slot(name)
         # The end last: the daemon may be calling.

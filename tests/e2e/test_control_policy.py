@@ -229,7 +229,7 @@ def test_metrics(client):
     assert lines[-1] == "# EOF"
     samples = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert samples['diagport_rule_matches_total{rule="web"}'] == "0"
-    assert samples['diagport_policy_info{hash="%s"}' % client.status()["policy"]["hash"]] == "1"
+    assert samples['diagport_policy_info{hash="%s",origin="files"}' % client.status()["policy"]["hash"]] == "1"
     assert float(samples["process_open_fds"]) > 5
     assert float(samples["process_resident_memory_bytes"]) > 1e6
     assert float(samples["process_start_time_seconds"]) > 1e9

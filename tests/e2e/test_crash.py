@@ -2,6 +2,7 @@
 """SIGKILL for the daemon: plans go on where they were, and nothing is applied twice."""
 
 import pytest
+import records as files
 from harness import CLSID, rule, until
 
 OLD = {"OLD": "x"}
@@ -51,8 +52,8 @@ def damage(records, how):
         records.write_bytes(b"")
     else:
         # Of the first slot, which is in use: both halves, which no death does.
-        content[70] ^= 0x10
-        content[70 + 128] ^= 0x10
+        content[files.HEADER_SIZE + 6] ^= 0x10
+        content[files.HEADER_SIZE + files.MARK_SIZE + 6] ^= 0x10
         records.write_bytes(content)
 
 

@@ -3,6 +3,7 @@
 
 import pytest
 from harness import CLSID, listen, rule
+from records import MARK_SIZE
 
 
 def everything(folder):
@@ -144,7 +145,7 @@ def test_the_records_are_damaged(daemon, fake, folder, damage):
     else:
         content[{"corrupt": 4096, "version": 8}[damage]] ^= 0xFF
         # The other half of that slot.
-        content[4096 - 128] ^= 0xFF
+        content[4096 - MARK_SIZE] ^= 0xFF
         records.write_bytes(content)
     runtime = fake(one.socket, "message-after=50", "start-delay=50")
     runtime.told_pause()

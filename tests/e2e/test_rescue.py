@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+import records
 from harness import BUILD, FINDINGS, NOBODY, PASS_SOCKETS, UNDER, Folder, needs_namespaces, needs_root, rule, until
 from lines import TIMEOUT, Lines
 from runtimes import QUESTIONS
@@ -231,30 +232,31 @@ def test_the_next_daemon_sets_up_nobody_who_was_resumed(daemon, fake, rescue, pi
 
 
 def damage(state, how):
-    records = state / "records"
-    content = bytearray(records.read_bytes())
+    path = state / "records"
+    content = bytearray(path.read_bytes())
     if how == "first start":
-        records.unlink()
+        path.unlink()
     elif how == "no folder":
-        records.unlink()
+        path.unlink()
         shutil.rmtree(state)
     elif how == "deleted":
         (state / "something").touch()
-        records.unlink()
+        path.unlink()
     elif how == "cut":
-        records.write_bytes(content[:-1])
+        path.write_bytes(content[:-1])
     elif how == "emptied":
-        records.write_bytes(b"")
-    elif how == "other version":
-        content[8] ^= 0xFF
-        records.write_bytes(content)
+        path.write_bytes(b"")
+    elif how == "older version":
+        records.make_older(path)
+    elif how == "newer version":
+        records.make_newer(path)
     elif how == "corrupt":
-        content[70] ^= 0x10
-        content[70 + 128] ^= 0x10
-        records.write_bytes(content)
+        content[records.HEADER_SIZE + 6] ^= 0x10
+        content[records.HEADER_SIZE + records.MARK_SIZE + 6] ^= 0x10
+        path.write_bytes(content)
 
 
-DAMAGES = ["first start", "no folder", "deleted", "cut", "emptied", "other version", "corrupt"]
+DAMAGES = ["first start", "no folder", "deleted", "cut", "emptied", "older version", "newer version", "corrupt"]
 
 
 @pytest.mark.parametrize("how", DAMAGES)
@@ -291,7 +293,7 @@ def test_a_daemon_that_lives_in_the_folder_is_not_written_to(daemon, fake, folde
         end = other.stop()
         assert end["unmarked"] == 1 and "has locked them" in end["records"]
         assert (one.state / "records").read_bytes() == before
-        assert [name for name in os.listdir(one.state) if not name.startswith("policy-")] == ["records"]
+        assert sorted(name for name in os.listdir(one.state) if not name.startswith("policy-")) == ["last-good", "records"]
 
 
 @needs_root

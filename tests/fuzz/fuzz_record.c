@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The record file as it may be found: its header, and one slot after the other. */
+/* The record file as it may be found: its header, and one slot after the other, of this version and
+ * of those before. */
 
 #include "lib/record.h"
 #include "tests/fuzz/fuzz.h"
@@ -9,14 +10,12 @@ static void check_header(const uint8_t *data, size_t length)
 {
     static const uint8_t boot[RECORD_BOOT_SIZE] = "0123456789abcde";
     uint8_t *header = fuzz_copy(data, RECORD_HEADER_SIZE), written[RECORD_HEADER_SIZE];
-    uint64_t distrusted_until = 0;
+    struct record_header found = {0}, again = {0};
 
-    if (record_read_header(header, length, boot, &distrusted_until) == RECORD_WHOLE) {
-        uint64_t again = 0;
-
-        record_write_header(boot, distrusted_until, written);
+    if (record_read_header(header, length, boot, &found) == RECORD_WHOLE) {
+        record_write_header(boot, found.distrusted_until, written);
         FUZZ_HOLDS(record_read_header(written, length, boot, &again) == RECORD_WHOLE);
-        FUZZ_HOLDS(again == distrusted_until);
+        FUZZ_HOLDS(again.distrusted_until == found.distrusted_until);
     }
     free(header);
 }
@@ -40,6 +39,22 @@ static void check_slot(const uint8_t *data)
         FUZZ_HOLDS(record_read(written, &again) && again.is_torn && again.phase == RECORD_NONE);
     }
     free(slot);
+}
+
+/* An upgrade makes of it what it was. */
+static void check_older(const uint8_t *data)
+{
+    for (uint32_t version = RECORD_VERSION_OLDEST; version <= RECORD_VERSION; version++) {
+        uint8_t *slot = fuzz_copy(data, record_slot_size(version)), written[RECORD_SLOT_SIZE];
+        struct record record, again;
+
+        if (record_read_older(version, slot, &record) && record.phase != RECORD_NONE) {
+            record_write_slot(&record, written);
+            FUZZ_HOLDS(record_read(written, &again));
+            FUZZ_HOLDS(memcmp(&again, &record, sizeof record) == 0);
+        }
+        free(slot);
+    }
 }
 
 /* A record as anybody might want to write it. */
@@ -66,7 +81,7 @@ static void check_written(const uint8_t *data)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
-    uint64_t ignored;
+    struct record_header ignored;
 
     if (input.left < RECORD_HEADER_SIZE) {
         FUZZ_HOLDS(record_read_header(data, size, (const uint8_t[RECORD_BOOT_SIZE]){0}, &ignored) ==
@@ -79,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint8_t *slot = fuzz_take(&input, RECORD_SLOT_SIZE);
 
         check_slot(slot);
+        check_older(slot);
         check_written(slot);
     }
     return 0;

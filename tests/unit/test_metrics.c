@@ -80,6 +80,7 @@ START_TEST(the_whole_text)
         .n_reloads_done = 3,
         .n_reloads_failed = 4,
         .policy_hash = "0123abcd",
+        .policy_origin = "last_good",
         .self = &self,
         .started_at = 1700000000.5,
     };
@@ -117,6 +118,7 @@ START_TEST(every_allocation_may_fail)
     const struct ports_entry listener = {.name = "runtime"};
     struct metrics metrics = {.counters = &counters,
                               .policy_hash = "0123abcd",
+                              .policy_origin = "files",
                               .version = "0.1.0",
                               .listeners = &listener,
                               .n_listeners = 1,

@@ -21,6 +21,7 @@
 #include "lib/procfs.h"
 #include "rescue/records.h"
 #include "tests/unit/unit_folder.h"
+#include "tests/unit/unit_record.h"
 
 static char folder[256], path[300];
 
@@ -294,6 +295,41 @@ START_TEST(a_file_that_is_not_whole)
 }
 END_TEST
 
+static void only_look(void)
+{
+    records_open(folder, at(1));
+    HOLDS(records_state() == expected);
+    records_retry(at(100));
+}
+
+/* Whatever version the next daemon has: the file is out of its way. */
+START_TEST(a_file_of_another_version)
+{
+    char aside[320];
+    uint64_t until;
+
+    for (int i = 0; i < 2; i++) {
+        set_up();
+        (void)daemon_was_here();
+        marked = own_record(1);
+        expected = i == 0 ? RECORDS_OLDER : RECORDS_NEWER;
+        if (i == 0)
+            unit_record_make_older(path);
+        else
+            unit_record_make_newer(path);
+        in_a_rescue(only_look);
+        ck_assert_int_eq(access(path, F_OK), 0);
+        in_a_rescue(mark);
+        snprintf(aside, sizeof aside, "%s/%s", folder,
+                 i == 0 ? RECORD_OLDER_FILE : RECORD_NEWER_FILE);
+        ck_assert_int_eq(access(aside, F_OK), 0);
+        ck_assert_int_eq(daemon_finds(&until), BROKER_DISTRUSTS_RECORDS);
+        ck_assert_uint_ge(until, marked.start_time);
+        unit_folder_remove();
+    }
+}
+END_TEST
+
 START_TEST(a_file_that_is_missing)
 {
     char other[320];
@@ -322,13 +358,6 @@ START_TEST(a_file_that_is_missing)
     must_be_distrusted();
 }
 END_TEST
-
-static void only_look(void)
-{
-    records_open(folder, at(1));
-    HOLDS(records_state() == expected);
-    records_retry(at(100));
-}
 
 START_TEST(who_resumed_nobody_leaves_nothing)
 {
@@ -467,6 +496,6 @@ END_TEST
 
 UNIT_TESTS(who_is_resumed_has_a_record, each_has_a_record_of_its_own, a_plan_that_was_begun_is_over,
            who_cannot_be_marked_is_not_taken_for_new, a_full_file, a_file_that_is_not_whole,
-           a_file_that_is_missing, who_resumed_nobody_leaves_nothing,
+           a_file_of_another_version, a_file_that_is_missing, who_resumed_nobody_leaves_nothing,
            records_of_another_boot_are_begun_anew, a_living_daemon_is_not_written_to,
            the_folder_is_locked_while_it_runs, a_folder_that_will_not_do);

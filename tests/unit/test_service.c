@@ -35,6 +35,8 @@ static struct manager manager_new(void)
     return manager;
 }
 
+#define EXTENDED "EXTEND_TIMEOUT_USEC=5000000"
+
 /* "" when there is nothing. */
 static const char *heard(struct manager *manager)
 {
@@ -47,6 +49,16 @@ static const char *heard(struct manager *manager)
 static struct moment at_ms(int64_t ms)
 {
     return moment_after((struct moment){1}, span_from_ms(ms));
+}
+
+/* One whose start is over. */
+static struct service *started(struct manager *manager)
+{
+    struct service *service = service_new();
+
+    service_tell_ready(service, at_ms(0));
+    ck_assert_str_eq(heard(manager), "READY=1");
+    return service;
 }
 
 START_TEST(without_a_manager_nothing_is_due)
@@ -75,9 +87,41 @@ START_TEST(states_are_told)
     ck_assert_str_eq(heard(&manager), "RELOADING=1\nMONOTONIC_USEC=77");
     service_tell_ready(service, at_ms(0));
     ck_assert_str_eq(heard(&manager), "READY=1");
-    service_tell_stopping(service, span_from_s(2));
-    ck_assert_str_eq(heard(&manager), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2000000");
+    service_tell_stopping(service, at_ms(0));
+    ck_assert_str_eq(heard(&manager), "STOPPING=1");
+    ck_assert_str_eq(heard(&manager), EXTENDED);
+    service_free(service);
+    close(manager.fd);
+}
+END_TEST
+
+/* Of a start where it makes progress, of a stop in each turn, once a second at most. */
+START_TEST(it_is_told_that_it_goes_on)
+{
+    struct manager manager = manager_new();
+    struct service *service = service_new();
+
+    service_tell_progress(service, at_ms(0));
+    ck_assert_str_eq(heard(&manager), EXTENDED);
+    service_tell_progress(service, at_ms(999));
+    ck_assert_str_eq(heard(&manager), "");
+    service_tell_progress(service, at_ms(1000));
+    ck_assert_str_eq(heard(&manager), EXTENDED);
+    service_tell_ready(service, at_ms(1100));
+    ck_assert_str_eq(heard(&manager), "READY=1");
+    /* Now it may run for as long as it likes. */
+    service_tell_progress(service, at_ms(9000));
+    service_run(service, at_ms(9000));
+    ck_assert_str_eq(heard(&manager), "");
     ck_assert(moment_is_never(service_next(service)));
+    service_tell_stopping(service, at_ms(9500));
+    ck_assert_str_eq(heard(&manager), "STOPPING=1");
+    ck_assert_str_eq(heard(&manager), EXTENDED);
+    ck_assert_int_eq(service_next(service).us, at_ms(10500).us);
+    service_run(service, at_ms(10499));
+    ck_assert_str_eq(heard(&manager), "");
+    service_run(service, at_ms(10500));
+    ck_assert_str_eq(heard(&manager), EXTENDED);
     service_free(service);
     close(manager.fd);
 }
@@ -91,7 +135,7 @@ START_TEST(the_watchdog_is_fed_by_turns)
 
     setenv("WATCHDOG_USEC", "2000000", 1);
     unsetenv("WATCHDOG_PID");
-    service = service_new();
+    service = started(&manager);
     ck_assert(moment_is_due(service_next(service), at_ms(0)));
     service_run(service, at_ms(0));
     ck_assert_str_eq(heard(&manager), "WATCHDOG=1");
@@ -102,7 +146,7 @@ START_TEST(the_watchdog_is_fed_by_turns)
     ck_assert_str_eq(heard(&manager), "WATCHDOG=1");
     service_free(service);
     setenv("WATCHDOG_PID", "1", 1);
-    service = service_new();
+    service = started(&manager);
     ck_assert(moment_is_never(service_next(service)));
     service_free(service);
     unsetenv("WATCHDOG_PID");
@@ -115,7 +159,7 @@ END_TEST
 START_TEST(what_cannot_be_told_is_told_again)
 {
     struct manager manager = manager_new();
-    struct service *service = service_new();
+    struct service *service = started(&manager);
     size_t n = 0;
 
     while (moment_is_never(service_next(service))) {
@@ -136,7 +180,7 @@ END_TEST
 START_TEST(a_status_is_told_once_a_second)
 {
     struct manager manager = manager_new();
-    struct service *service = service_new();
+    struct service *service = started(&manager);
 
     ck_assert(service_wants_status(service, at_ms(0)));
     service_tell_status(service, "one", at_ms(0));
@@ -156,5 +200,6 @@ START_TEST(a_status_is_told_once_a_second)
 }
 END_TEST
 
-UNIT_TESTS(without_a_manager_nothing_is_due, states_are_told, the_watchdog_is_fed_by_turns,
-           what_cannot_be_told_is_told_again, a_status_is_told_once_a_second);
+UNIT_TESTS(it_is_told_that_it_goes_on, without_a_manager_nothing_is_due, states_are_told,
+           the_watchdog_is_fed_by_turns, what_cannot_be_told_is_told_again,
+           a_status_is_told_once_a_second);

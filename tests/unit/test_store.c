@@ -19,6 +19,7 @@
 #include "lib/policy.h"
 #include "lib/procfs.h"
 #include "tests/unit/unit_folder.h"
+#include "tests/unit/unit_record.h"
 
 static char folder[256], records[300];
 
@@ -200,6 +201,19 @@ static void change_version(void)
     overwrite(8);
 }
 
+static void damage_older(void)
+{
+    unit_record_make_older(records);
+    overwrite(RECORD_HEADER_SIZE + 5);
+    overwrite(RECORD_HEADER_SIZE + UNIT_RECORD_OLD_MARK + 5);
+}
+
+static void cut_older(void)
+{
+    unit_record_make_older(records);
+    ck_assert_int_eq(truncate(records, 1000000), 0);
+}
+
 /* More than one death in the middle of a mark can do: both halves. */
 static void change_slot(void)
 {
@@ -221,6 +235,8 @@ START_TEST(damage_is_seen)
     damage(change_version);
     damage(change_slot);
     damage(change_free_slot);
+    damage(damage_older);
+    damage(cut_older);
 }
 END_TEST
 
@@ -259,6 +275,129 @@ START_TEST(records_of_another_boot_say_nothing)
     ck_assert_int_eq(pwrite(fd, header, sizeof header, 0), sizeof header);
     close(fd);
     opens_once(BROKER_TRUSTS_RECORDS);
+    unit_folder_remove();
+}
+END_TEST
+
+static struct record slot_at(uint32_t slot)
+{
+    uint8_t bytes[RECORD_SLOT_SIZE];
+    struct record record;
+    int fd = open(records, O_RDONLY);
+
+    ck_assert_int_eq(pread(fd, bytes, sizeof bytes,
+                           RECORD_HEADER_SIZE + (off_t)slot * RECORD_SLOT_SIZE),
+                     sizeof bytes);
+    close(fd);
+    ck_assert(record_read(bytes, &record));
+    return record;
+}
+
+/* The daemon was upgraded: all is as it was, torn ones too, in the form of today. */
+START_TEST(the_file_of_the_version_before_is_gone_on_with)
+{
+    struct record record = own_record(), torn = record, found;
+    struct store *store;
+    char aside[320];
+
+    set_up();
+    opens(BROKER_TRUSTS_RECORDS, &store);
+    record_add_step(&record, RECORD_STEP_OK);
+    record_add_step(&record, RECORD_STEP_SENT);
+    mark(store, 7, &record);
+    mark(store, RECORD_SLOTS - 1, &torn);
+    store_close(store);
+    unit_record_make_older(records);
+    /* The half that is not the newest whole one. */
+    overwrite(RECORD_HEADER_SIZE + (off_t)(RECORD_SLOTS - 1) * 2 * UNIT_RECORD_OLD_MARK + 3);
+    opens_once(BROKER_TRUSTS_RECORDS);
+    found = slot_at(7);
+    record.sequence = 1;
+    ck_assert_mem_eq(&found, &record, sizeof record);
+    ck_assert(slot_at(RECORD_SLOTS - 1).is_torn);
+    ck_assert_int_eq(slot_at(8).phase, RECORD_NONE);
+    snprintf(aside, sizeof aside, "%s/" RECORD_DAMAGED_FILE, folder);
+    ck_assert_int_eq(access(aside, F_OK), -1);
+    /* And the next one is of this version already. */
+    opens_once(BROKER_TRUSTS_RECORDS);
+    found = slot_at(7);
+    ck_assert_mem_eq(&found, &record, sizeof record);
+    unit_folder_remove();
+}
+END_TEST
+
+/* Whom not to believe is gone on with, too. */
+START_TEST(the_version_before_may_have_been_distrusted)
+{
+    uint64_t until;
+
+    set_up();
+    opens_once(BROKER_TRUSTS_RECORDS);
+    cut();
+    opens_once(BROKER_DISTRUSTS_RECORDS);
+    until = distrusted_until;
+    unit_record_make_older(records);
+    opens_once(BROKER_DISTRUSTS_RECORDS);
+    ck_assert_uint_eq(distrusted_until, until);
+    opens_once(BROKER_DISTRUSTS_RECORDS);
+    ck_assert_uint_eq(distrusted_until, until);
+    unit_folder_remove();
+}
+END_TEST
+
+/* Until the new file is whole the old one has the name. */
+START_TEST(an_upgrade_that_fails_loses_nothing)
+{
+    struct record record = own_record(), found;
+    struct store *store;
+    char in_the_way[320];
+
+    set_up();
+    opens(BROKER_TRUSTS_RECORDS, &store);
+    mark(store, 7, &record);
+    store_close(store);
+    unit_record_make_older(records);
+    snprintf(in_the_way, sizeof in_the_way, "%s/" RECORD_NEW_FILE, folder);
+    ck_assert_int_eq(mkdir(in_the_way, 0700), 0);
+    opens_once(BROKER_HAS_NO_RECORDS);
+    ck_assert_int_eq(rmdir(in_the_way), 0);
+    opens_once(BROKER_TRUSTS_RECORDS);
+    found = slot_at(7);
+    record.sequence = 1;
+    ck_assert_mem_eq(&found, &record, sizeof record);
+    unit_folder_remove();
+}
+END_TEST
+
+/* The daemon was put back to an older version: it knows nothing of anybody, and says so; what the
+ * newer one wrote is still there. */
+START_TEST(the_file_of_a_newer_version_is_put_aside)
+{
+    struct record record = own_record();
+    struct store_found found;
+    struct store *store;
+    char aside[320];
+    uint64_t until;
+    int error;
+
+    set_up();
+    opens(BROKER_TRUSTS_RECORDS, &store);
+    mark(store, 7, &record);
+    store_close(store);
+    unit_record_make_newer(records);
+    store = store_claim(folder, &error);
+    ck_assert_int_eq(store_open(store, &found), 0);
+    ck_assert_int_eq(found.trust, BROKER_DISTRUSTS_RECORDS);
+    ck_assert_ptr_nonnull(strstr(found.why, "which a newer diagportd wrote"));
+    until = found.distrusted_until;
+    ck_assert_uint_ge(until, record.start_time);
+    free(found.why);
+    store_close(store);
+    ck_assert_int_eq(slot_at(7).phase, RECORD_NONE);
+    snprintf(aside, sizeof aside, "%s/" RECORD_NEWER_FILE, folder);
+    ck_assert_int_eq(access(aside, F_OK), 0);
+    opens_once(BROKER_DISTRUSTS_RECORDS);
+    ck_assert_uint_eq(distrusted_until, until);
     unit_folder_remove();
 }
 END_TEST
@@ -327,6 +466,9 @@ START_TEST(a_folder_that_will_not_do)
 }
 END_TEST
 
-UNIT_TESTS(a_first_start_is_trusted, the_living_are_remembered_and_the_dead_are_not, damage_is_seen,
+UNIT_TESTS(the_file_of_the_version_before_is_gone_on_with,
+           the_version_before_may_have_been_distrusted, an_upgrade_that_fails_loses_nothing,
+           the_file_of_a_newer_version_is_put_aside, a_first_start_is_trusted,
+           the_living_are_remembered_and_the_dead_are_not, damage_is_seen,
            a_missing_file_in_a_used_folder_is_not_trusted, records_of_another_boot_say_nothing,
            a_folder_has_one_daemon, a_claim_makes_and_changes_nothing, a_folder_that_will_not_do);

@@ -255,7 +255,7 @@ static int see(void *context)
     int error;
 
     view_append(&list, view_runtime_whole(sight->runtime, sight->runtime->connected_at));
-    view_append(&list, view_policy(in_force, MOMENT_NEVER));
+    view_append(&list, view_policy(in_force, CONFIG_FILES, MOMENT_NEVER));
     view_append(&list, view_rule(in_force, 1, &use));
     view_append(&list, view_limits(sight->broker));
     bytes_init(&text, SIZE_MAX - 1);

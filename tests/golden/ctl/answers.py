@@ -180,7 +180,7 @@ STATUS = {
     "version": "0.1.0", "pid": 812, "uid": 990, "user_instance": False,
     "started_at": "2026-01-31T08:00:00.000000Z", "uptime_seconds": 930.5, "stopping": False,
     "policy": {
-        "hash": HASH, "loaded_at": "2026-01-31T08:00:00.000000Z",
+        "hash": HASH, "origin": "files", "loaded_at": "2026-01-31T08:00:00.000000Z",
         "files": [{"name": "/etc/diagport/diagport.yaml", "hash": "9f86"},
                   {"name": "/etc/diagport/policy.d/50-rest.yaml", "hash": "1234"}],
         "rules": 3, "on_stop": "auto"},
@@ -212,9 +212,17 @@ add("status-bad", STATUS | {
          "in_place": False},
         {"name": "other", "path": "/run/diagport/other.sock", "passed_in": False,
          "in_place": True}]})
+BAD_POLICY = "the policy on disk could not be loaded; the last good one is in force"
+add("status-last-good", STATUS | {
+    "policy": STATUS["policy"] | {"origin": "last_good",
+                                  "files": [{"name": "/run/diagportd/policy-9f86.yaml"}]},
+    "alarms": [{"name": "policy", "why": BAD_POLICY}]})
+add("status-salvaged", STATUS | {
+    "policy": STATUS["policy"] | {"hash": "", "origin": "salvaged", "files": [], "rules": 0},
+    "alarms": [{"name": "policy", "why": "the policy has errors; every runtime is resumed untouched"}]})
 add("status-hostile", STATUS | {
     "version": EVIL, "runtimes": {EVIL: 4}, "last_reload": {"at": EVIL, "ok": True},
-    "policy": {"hash": EVIL, "loaded_at": EVIL, "files": [{"name": EVIL}], "rules": 3},
+    "policy": {"hash": EVIL, "origin": EVIL, "loaded_at": EVIL, "files": [{"name": EVIL}], "rules": 3},
     "alarms": [{"name": EVIL, "why": EVIL}],
     "listeners": [{"name": EVIL, "path": EVIL, "passed_in": True, "in_place": True}]})
 
@@ -409,7 +417,7 @@ diagport_hold_seconds_sum 0.041000
 diagport_rule_matches_total{rule="café \\\\x0a \\"x\\""} 3
 # TYPE diagport_policy info
 # HELP diagport_policy The policy in force.
-diagport_policy_info{hash="9f86"} 1
+diagport_policy_info{hash="9f86",origin="files"} 1
 # TYPE process_cpu_seconds counter
 # HELP process_cpu_seconds Time.
 # UNIT process_cpu_seconds seconds

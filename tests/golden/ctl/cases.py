@@ -73,6 +73,8 @@ case("version-of-command", "list --version")
 
 cases("status", "status", "GET /v1/status", "status", widths=(80,))
 cases("status-bad", "status", "GET /v1/status", "status-bad", widths=(80,))
+cases("status-last-good", "status", "GET /v1/status", "status-last-good", widths=(80,))
+cases("status-salvaged", "status", "GET /v1/status", "status-salvaged", widths=(80,))
 case("status-reloaded", "status", {"GET /v1/status": "status-reloaded"})
 cases("status-hostile", "status", "GET /v1/status", "status-hostile", widths=(80,))
 case("status-empty", "status", {"GET /v1/status": "empty"})

@@ -99,7 +99,7 @@ diagport_hold_seconds_sum 0.041000
 diagport_rule_matches_total{rule="caf\xc3\xa9 \\\\x0a \\"x\\""} 3
 # TYPE diagport_policy_info gauge
 # HELP diagport_policy_info The policy in force.
-diagport_policy_info{hash="9f86"} 1
+diagport_policy_info{hash="9f86",origin="files"} 1
 """
 
 
