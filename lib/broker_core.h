@@ -177,6 +177,7 @@ struct connection {
     bool was_resumed;          /* NAMELESS, LEAVING: Resume was sent, */
     struct moment resumed_at;  /* then */
     bool is_unknown;           /* NAMELESS, LEAVING: nothing else says that it was */
+    uint64_t over_limit_in;    /* NAMELESS: when that process was started; 0: not for its cookies */
     bool is_spare;
     bool was_let_go; /* for somebody else's sake: it will come back */
     size_t n_noise;  /* bytes that were read and mean nothing */
@@ -422,6 +423,9 @@ void identify_answered(struct connection *connection, const struct facts *facts,
 /* Resume is sent to one that only its user remembers, and was sent. */
 void identify_resume_unknown(const struct connection *connection);
 void identify_resumed_unknown(const struct connection *connection, struct moment now);
+/* Its connection ends. It may have taken its Resume only now, and shows a while later that it runs.
+ */
+void identify_nameless_ended(const struct connection *connection, struct moment now);
 
 /* The registry of cookies. A runtime's place in it depends on whether it has ended: it is taken out
  * before that changes, and put in again after. */

@@ -169,6 +169,7 @@ void connection_close(struct connection *connection, struct moment now)
         runtime->n_connections--;
         runtime_detached(runtime, connection, was_answered, now);
     }
+    identify_nameless_ended(connection, now);
     forget_reply(connection);
     free(connection);
     user_settle(broker, user);

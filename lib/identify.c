@@ -229,6 +229,20 @@ void identify_resumed_unknown(const struct connection *connection, struct moment
         resume_uncounted(runtime, now);
 }
 
+void identify_nameless_ended(const struct connection *connection, struct moment now)
+{
+    struct process *process;
+
+    if (!connection->was_resumed)
+        return;
+    if (connection->is_unknown)
+        user_resumed_unknown(connection->broker, connection->user, &connection->advertise.cookie,
+                             connection->peer.pid, now);
+    process = process_find(connection->broker, connection->peer.pid, connection->over_limit_in);
+    if (process && connection->over_limit_in != 0)
+        process->over_limit_until = moment_after(now, BROKER_UNKNOWN_TIME);
+}
+
 /* In the middle of its plan a runtime comes back for the next step, maybe before the end of the
  * connection before it was read. */
 static bool is_awaited(const struct connection *connection)
@@ -423,6 +437,7 @@ static void be_over_cookie_limit(struct connection *connection, struct process *
                       "its process has shown more cookies than limits.cookies_per_process", now);
     process->has_more_cookies = true;
     process->over_limit_until = moment_after(now, BROKER_UNKNOWN_TIME);
+    connection->over_limit_in = process->start_time;
     connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);
 }
 

@@ -113,7 +113,7 @@ static void check_commands(const struct history *history, const struct actor *ac
                             "what can do harm goes through ports that are known to suspend (P13)");
         if (command->id == COMMAND_PROCESS_ENVIRONMENT && runtime->kind == RUNTIME_KIND_NATIVEAOT)
             promises_broken(history, actor, "NativeAOT is not asked for its environment (P13)");
-        if (runtime->has_told_version && !command_is_known_to(command->id, runtime->major) &&
+        if (command->is_version_told && !command_is_known_to(command->id, runtime->major) &&
             command_row(command->id)->answer == COMMAND_ANSWERS_STATUS &&
             command->id != COMMAND_ASK_KIND)
             promises_broken(history, actor, "nothing is sent that its version does not know");

@@ -528,6 +528,8 @@ void world_restart(struct world *world, enum broker_trust trust)
     world->is_paused = false;
     world->is_daemon_dead = false;
     world->n_actions_left = 0;
+    for (size_t i = 0; i < world->n_runtimes; i++)
+        world->runtimes[i]->has_told_version = false;
     for (size_t i = 0; i < world->n_processes; i++)
         world->processes[i].held = 0;
     start_broker(world, trust, world->usable_descriptors);

@@ -101,8 +101,9 @@ struct world_command {
     bool is_unset;
     bool was_refused; /* the answer was an error */
     bool was_answered;
-    bool came_late;  /* every port had been resumed */
-    unsigned n_more; /* Resumes that followed at once and were the same */
+    bool came_late;       /* every port had been resumed */
+    bool is_version_told; /* to the daemon that sent it */
+    unsigned n_more;      /* Resumes that followed at once and were the same */
     struct moment at;
 };
 

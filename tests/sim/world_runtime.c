@@ -346,6 +346,7 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
         fault = runtime->fault(runtime, command, &hresult);
     recorded = record_command(runtime, command);
     recorded->came_late = runs(runtime);
+    recorded->is_version_told = runtime->has_told_version;
     if (fault != WORLD_REFUSES && fault != WORLD_DROPS)
         act(runtime, command);
     if (command->id == COMMAND_RESUME && fault == WORLD_ANSWERS)

@@ -209,6 +209,28 @@ START_TEST(over_the_limit_of_cookies_nobody_is_new_to_the_next_policy)
 }
 END_TEST
 
+/* It took its Resume late, and shows even later that it runs. */
+START_TEST(a_resume_over_the_limit_of_cookies_that_is_taken_late_is_remembered)
+{
+    struct world *world = world_new(HEAD "limits: { cookies_per_process: 1 }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_runtime *before = world_runtime(world, process, "aaaaaaaa", first, 1);
+    struct world_runtime *runtime = world_runtime(world, process, "bbbbbbbb", first, 1);
+
+    world->lag = span_from_s(5);
+    world_connect_port(before, 0);
+    world_end(before->connections[0]);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(20), false);
+    ck_assert(world_set_policy(world, HEAD "limits: { cookies_per_process: 8 }\n" RULE));
+    ck_assert(world_serve_one(runtime));
+    world_serve_one(runtime);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_UNKNOWN);
+    world_free(world);
+}
+END_TEST
+
 /* Its arguments and its environment may be as long as the kernel allows, so they are not read again
  * and again. */
 START_TEST(a_process_without_room_for_a_cookie_is_not_looked_at_in_full)
@@ -946,6 +968,7 @@ UNIT_TESTS(
     a_nameless_one_that_comes_back_is_paced, over_its_connections_a_user_is_resumed_and_let_go,
     who_may_have_been_resumed_over_the_limit_gets_no_plan, many_that_were_resumed_over_the_limit,
     a_port_over_the_limit_ends_the_plan, over_the_limit_of_cookies_nobody_is_new_to_the_next_policy,
+    a_resume_over_the_limit_of_cookies_that_is_taken_late_is_remembered,
     one_that_was_resumed_over_the_limit_many_times, resume_over_the_limit_is_recorded,
     resume_over_the_limit_is_recorded_while_stopping,
     in_the_middle_of_its_plan_nobody_is_over_the_limit,
