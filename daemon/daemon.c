@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/descriptors.h"
+#include "daemon/keeper.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/notices.h"
@@ -42,6 +43,7 @@ struct daemon {
     struct config_options config;
     struct loop *loop;
     struct service *service;
+    struct keeper *keeper;
     struct store *store;
     struct snapshots *snapshots;
     struct workers *workers;
@@ -249,6 +251,7 @@ static bool start_broker(struct daemon *daemon, struct policy *policy)
         .policy = policy,
         .trust = BROKER_HAS_NO_RECORDS, /* until they are opened */
         .usable_descriptors = daemon->descriptors.n_usable,
+        .n_keepable = service_has_manager() ? BROKER_KEPT_MAX : 0,
     };
 
     daemon->broker = broker_new(&options);
@@ -327,6 +330,7 @@ static bool make_rooms(struct daemon *daemon)
         .loop = daemon->loop,
         .workers = daemon->workers,
         .store = daemon->store,
+        .keeper = daemon->keeper,
         .may_kill = config_host()->may_kill,
         .pause = be_paused,
         .context = daemon,
@@ -352,11 +356,11 @@ static bool start_rooms(struct daemon *daemon)
     return false;
 }
 
-static bool start_sockets(struct daemon *daemon, struct policy *policy)
+static bool start_sockets(struct daemon *daemon, struct policy *policy,
+                          struct service_sockets *passed)
 {
-    struct service_sockets passed;
     char *why = NULL;
-    int error = service_take_sockets(&passed);
+    int error = service_take_sockets(passed);
 
     if (error != 0) {
         log_error("the sockets that were passed in cannot be taken: %s", strerror(-error));
@@ -366,15 +370,20 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy)
         log_error("there is no socket to listen on");
         return false;
     }
-    error = ports_open(daemon->ports, policy, &passed, &why);
+    error = ports_open(daemon->ports, policy, passed, &why);
     if (error == 0)
-        error =
-            control_open(daemon->control, policy, service_take_socket(&passed, "control"), &why);
+        error = control_open(daemon->control, policy, service_take_socket(passed, "control"), &why);
     if (error != 0)
         log_error("%s", why ? why : "memory ran out");
     free(why);
-    service_sockets_deinit(&passed);
     return error == 0;
+}
+
+static bool adopt(void *context, int fd, uint64_t kept)
+{
+    const struct daemon *daemon = context;
+
+    return peer_adopt(apply_peers(daemon->apply), fd, ports_number_of(daemon->ports, fd), kept);
 }
 
 /* What is read again at a reload has to be readable without a right, too. */
@@ -421,6 +430,7 @@ static void tell_start(const struct policy *policy)
 
 static bool start(struct daemon *daemon, const struct daemon_options *options)
 {
+    struct service_sockets passed = {.n = 0};
     bool policy_is_bad = false;
     struct policy *policy = load_first(daemon, &policy_is_bad);
     bool is_started;
@@ -428,8 +438,12 @@ static bool start(struct daemon *daemon, const struct daemon_options *options)
     if (!policy)
         return false;
     is_started = claim_store(daemon, options->state) && start_broker(daemon, policy) &&
-                 start_rooms(daemon) && start_sockets(daemon, policy) &&
+                 start_rooms(daemon) && start_sockets(daemon, policy, &passed) &&
                  open_store(daemon, options->state) && give_up_rights(daemon, options->user);
+    /* By the records, and before anybody is accepted. */
+    if (is_started)
+        keeper_adopt(daemon->keeper, &passed, adopt, daemon);
+    service_sockets_deinit(&passed);
     if (is_started && policy_is_bad) {
         log_error("the policy has errors: every runtime is resumed untouched until it is corrected "
                   "and the daemon reloaded");
@@ -455,7 +469,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->descriptors = descriptors_share();
     daemon->service = service_new();
-    daemon->loop = daemon->service ? loop_new() : NULL;
+    daemon->keeper = keeper_new();
+    daemon->loop = daemon->service && daemon->keeper ? loop_new() : NULL;
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
         close(options->probe);
@@ -630,6 +645,7 @@ static struct moment next_deadline(const struct daemon *daemon)
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, daemon->look_again);
     next = moment_earlier(next, service_next(daemon->service));
+    next = moment_earlier(next, keeper_next(daemon->keeper));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     next = moment_earlier(next, notices_deadline(daemon->notices));
     return moment_earlier(next, daemon->stop_at);
@@ -677,6 +693,7 @@ static void tell_manager(struct daemon *daemon)
     char status[200], alarms[64] = "";
 
     service_run(daemon->service, now);
+    keeper_run(daemon->keeper, now);
     if (!service_wants_status(daemon->service, now))
         return;
     if (n_alarms > 0)
@@ -734,6 +751,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     loop_signal_free(daemon->on_hup);
     loop_free(daemon->loop);
     service_free(daemon->service);
+    keeper_free(daemon->keeper);
     free(daemon);
     return NULL;
 }

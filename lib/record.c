@@ -132,13 +132,14 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_M
     at += RECORD_POLICY_SIZE;
     put(&at, (uint64_t)record->connected_at, 8);
     put(&at, (uint64_t)record->hold_until, 8);
+    put(&at, record->kept, 8);
     for (size_t i = 0; i < record->n_runs; i++)
         put(&at, (uint64_t)record->runs[i].step << 12 | record->runs[i].n, 2);
     at = ret_bytes + RECORD_MARK_SIZE - SUM_SIZE;
     put(&at, checksum(ret_bytes, RECORD_MARK_SIZE - SUM_SIZE), SUM_SIZE);
 }
 
-_Static_assert(4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 16 + 2 * RECORD_RUNS_MAX +
+_Static_assert(4 + 4 + 8 + 8 + GUID_SIZE + RECORD_POLICY_SIZE + 24 + 2 * RECORD_RUNS_MAX +
                        SUM_SIZE <=
                    RECORD_MARK_SIZE,
                "a mark has room for all of it");
@@ -194,7 +195,8 @@ static bool read_half(const uint8_t *bytes, struct record *record)
         !bytes_get_u64(&reader, &record->start_time) ||
         !bytes_get_run(&reader, GUID_SIZE, &cookie) ||
         !bytes_get_run(&reader, RECORD_POLICY_SIZE, &policy) ||
-        !bytes_get_u64(&reader, &connected_at) || !bytes_get_u64(&reader, &hold_until))
+        !bytes_get_u64(&reader, &connected_at) || !bytes_get_u64(&reader, &hold_until) ||
+        !bytes_get_u64(&reader, &record->kept))
         return false;
     if (record->sequence == 0 || phase == RECORD_NONE || phase > RECORD_RESUMED || pid == 0 ||
         pid > INT32_MAX || flags > 3 || n_runs > RECORD_RUNS_MAX)

@@ -22,9 +22,9 @@
 #include "lib/util.h"
 
 enum {
-    RECORD_VERSION = 2,
+    RECORD_VERSION = 3,
     RECORD_HEADER_SIZE = 64,
-    RECORD_MARK_SIZE = 128, /* one half of a slot */
+    RECORD_MARK_SIZE = 136, /* one half of a slot */
     RECORD_SLOT_SIZE = 2 * RECORD_MARK_SIZE,
     RECORD_SLOTS = 32768,
     RECORD_FILE_SIZE = RECORD_HEADER_SIZE + RECORD_SLOTS * RECORD_SLOT_SIZE,
@@ -70,6 +70,7 @@ struct record {
     int64_t hold_until;                 /* likewise; INT64_MAX for no limit */
     bool is_hold_wished;                /* by an operator, once the plan has ended */
     uint8_t outcome;                    /* the core's number of it */
+    uint64_t kept; /* the serial number of its connection that is kept for the next daemon; 0 */
     /* The steps of its plan in their order, those with the same result together. */
     struct record_run {
         enum record_step step;
