@@ -43,9 +43,14 @@ struct actor {
     bool may_be_touched;    /* what it claims is true */
     bool was_restarted;     /* the daemon was, since it came */
     bool is_forgotten;      /* and the one before did not know yet, or ever, who it was */
+    bool is_unrecorded;     /* and could keep no records, of it or of its neighbours */
     bool is_over;           /* its process became another program */
     bool is_namesake;       /* another one claims the same cookie */
     bool has_neighbour;     /* in its process: it may be taken for one that an exec ended */
+    /* When the daemon ended there was a whole answer in the store, to that; and somebody was held.
+     */
+    bool has_kept_answer;
+    enum command_id kept_command;
     /* Its environment before anything was done to it. */
     struct world_variable variables[WORLD_VARIABLES_MAX];
     size_t n_variables;
@@ -98,6 +103,9 @@ void history_write_policy(const struct history *history, char *text, size_t size
 
 /* A policy has come into force: what the broker may do is bounded by the most that any allowed. */
 void history_remember_limits(struct history *history);
+
+/* Whoever gets Resume whatever it waits for: an answer that is there may stay unread. */
+void history_forget_answers(struct history *history);
 
 /* The daemon is gone, and another one there. */
 void history_begin_anew(struct history *history, enum broker_trust trust);

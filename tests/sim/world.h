@@ -102,8 +102,9 @@ struct world_command {
     bool is_unset;
     bool was_refused; /* the answer was an error */
     bool was_answered;
-    bool came_late;  /* every port had been resumed */
-    unsigned n_more; /* Resumes that followed at once and were the same */
+    bool came_late;        /* every port had been resumed */
+    bool had_told_version; /* the runtime, by then */
+    unsigned n_more;       /* Resumes that followed at once and were the same */
     struct moment at;
 };
 
@@ -282,6 +283,9 @@ void world_kill(struct world *world, struct world_process *process);
 
 /* The broker's runtime with that cookie; NULL when there is none. */
 const struct runtime *world_find(struct world *world, const char *cookie);
+
+/* Its last answer is whole, in the store, and read by nobody. */
+bool world_is_answer_kept(const struct world_runtime *runtime);
 
 /* The value of a variable; NULL when it is not set. */
 const char *world_variable(const struct world_runtime *runtime, const char *name);
