@@ -487,6 +487,25 @@ static void machine_is_busy(struct history *history, struct dice *dice)
     history->world->lag = span_from_ms(lags_ms[dice_throw(dice, ARRAY_LENGTH(lags_ms))]);
 }
 
+static enum world_fault be_speechless(struct world_runtime *runtime,
+                                      const struct world_command *command, uint32_t *ret_hresult)
+{
+    (void)runtime;
+    (void)ret_hresult;
+    return command_row(command->id)->repeat == COMMAND_ONCE ? WORLD_CLOSES : WORLD_ANSWERS;
+}
+
+static void take_step(struct world_runtime *runtime, bool is_answered)
+{
+    enum world_fault (*fault)(struct world_runtime *, const struct world_command *, uint32_t *) =
+        runtime->fault;
+
+    if (!is_answered)
+        runtime->fault = be_speechless;
+    world_serve_one(runtime);
+    runtime->fault = fault;
+}
+
 /* Its runtime takes it, and that may be all that it ever does about it. */
 static void daemon_dies_in_flight(struct history *history, struct dice *dice)
 {
@@ -496,12 +515,8 @@ static void daemon_dies_in_flight(struct history *history, struct dice *dice)
     history->world->refuses_to_keep = false;
     actor = serve_up_to_a_step(history, dice);
     history->world->is_network_slow = true;
-    if (actor && dice_chance(dice, 60))
-        world_serve_one(actor->runtime);
-    for (size_t i = 0; actor && i < actor->runtime->n_ports; i++) {
-        if (actor->runtime->connections[i] && actor->runtime->connections[i]->message)
-            world_end(actor->runtime->connections[i]);
-    }
+    if (actor)
+        take_step(actor->runtime, dice_chance(dice, 50));
     history->world->is_network_slow = is_slow;
     history_begin_anew(history, BROKER_TRUSTS_RECORDS);
 }
