@@ -52,7 +52,7 @@ def damage(records, how):
     else:
         # Of the first slot, which is in use: both halves, which no death does.
         content[70] ^= 0x10
-        content[70 + 128] ^= 0x10
+        content[70 + 136] ^= 0x10
         records.write_bytes(content)
 
 

@@ -250,7 +250,7 @@ def damage(state, how):
         records.write_bytes(content)
     elif how == "corrupt":
         content[70] ^= 0x10
-        content[70 + 128] ^= 0x10
+        content[70 + 136] ^= 0x10
         records.write_bytes(content)
 
 
