@@ -123,6 +123,7 @@ static void after_call(void *context)
     if (unit_memory_release(&n_left) >= history->failing_allocation) {
         history->shortage = moment_after(history->world->now, span_from_s(2));
         history->has_run_short = true;
+        history->has_ever_run_short = true;
     }
     history->failing_allocation = 0;
 }

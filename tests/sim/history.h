@@ -69,10 +69,11 @@ struct history {
     bool is_told;        /* event by event, on standard error */
     bool is_current;     /* every deadline up to now was acted on */
     bool is_stopping;
-    bool resumes_all;          /* and whoever waits is resumed */
-    bool has_no_records;       /* the daemon that runs can keep none */
-    struct moment shortage;    /* memory ran short up to then */
-    bool has_run_short;        /* in the event at hand */
+    bool resumes_all;       /* and whoever waits is resumed */
+    bool has_no_records;    /* the daemon that runs can keep none */
+    struct moment shortage; /* memory ran short up to then */
+    bool has_run_short;     /* in the event at hand */
+    bool has_ever_run_short;
     size_t failing_allocation; /* of the next call into the broker; 0: none */
     /* The most that any policy of this history allowed. */
     struct span deadline;
