@@ -8,6 +8,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/handle.h"
+#include "daemon/keeper.h"
 #include "daemon/kills.h"
 #include "daemon/looks.h"
 #include "daemon/store.h"
@@ -244,6 +245,12 @@ static void hold_process(struct apply *apply, uint64_t process)
         broker_handle_lost(apply->broker, process, clock_now());
 }
 
+static void keep(struct apply *apply, const struct action *action)
+{
+    if (keeper_put(apply->options.keeper, peer_descriptor(action->connection), action->kept))
+        peer_be_kept(action->connection);
+}
+
 /* Takes the action, if only to free it. */
 static void carry_out(struct apply *apply, struct action *action)
 {
@@ -272,6 +279,12 @@ static void carry_out(struct apply *apply, struct action *action)
         break;
     case ACTION_MARK:
         store_mark(apply->options.store, action->slot, action->mark);
+        break;
+    case ACTION_KEEP:
+        keep(apply, action);
+        break;
+    case ACTION_UNKEEP:
+        keeper_remove(apply->options.keeper, action->kept, clock_now());
         break;
     }
     action_free(action);

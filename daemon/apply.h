@@ -14,6 +14,7 @@
 
 struct apply;
 struct broker;
+struct keeper;
 struct looks;
 struct loop;
 struct store;
@@ -24,6 +25,7 @@ struct apply_options {
     struct loop *loop;
     struct workers *workers; /* of the probe; ours to use */
     struct store *store;     /* NULL when no records can be kept */
+    struct keeper *keeper;   /* of connections */
     bool may_kill;           /* there can be workers that kill */
     /* The core wants nobody accepted, or wants it again. */
     void (*pause)(void *context, bool is_paused);

@@ -12,6 +12,7 @@
 #include "daemon/apply.h"
 #include "daemon/clock.h"
 #include "daemon/daemon_core.h"
+#include "daemon/keeper.h"
 #include "daemon/last_good.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -90,7 +91,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->descriptors = descriptors_share();
     daemon->service = service_new();
-    daemon->loop = daemon->service ? loop_new() : NULL;
+    daemon->keeper = keeper_new();
+    daemon->loop = daemon->service && daemon->keeper ? loop_new() : NULL;
     if (!daemon->loop) {
         log_error("the event loop cannot be made: %s", strerror(errno));
         close(options->probe);
@@ -175,6 +177,7 @@ static struct moment next_deadline(const struct daemon *daemon)
     next = moment_earlier(next, ports_retry(daemon->ports));
     next = moment_earlier(next, daemon->look_again);
     next = moment_earlier(next, service_next(daemon->service));
+    next = moment_earlier(next, keeper_next(daemon->keeper));
     next = moment_earlier(next, control_next(daemon->control, clock_now()));
     next = moment_earlier(next, notices_deadline(daemon->notices));
     return moment_earlier(next, daemon->stop_at);
@@ -221,6 +224,7 @@ static void tell_manager(struct daemon *daemon)
     char status[200], alarms[64] = "", policy[IN_FORCE_TEXT_SIZE];
 
     service_run(daemon->service, now);
+    keeper_run(daemon->keeper, now);
     if (!service_wants_status(daemon->service, now))
         return;
     if (n_alarms > 0)
@@ -274,6 +278,7 @@ struct daemon *daemon_free(struct daemon *daemon)
     store_close(daemon->store);
     loop_free(daemon->loop);
     service_free(daemon->service);
+    keeper_free(daemon->keeper);
     free(daemon);
     return NULL;
 }

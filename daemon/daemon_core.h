@@ -26,6 +26,7 @@ struct daemon {
     struct config_options config;
     struct loop *loop;
     struct service *service;
+    struct keeper *keeper;
     struct store *store;
     struct snapshots *snapshots;
     struct last_good *last_good;

@@ -26,6 +26,7 @@ struct peer {
     struct connection *connection;
     struct loop_watch *watch;
     int fd;
+    bool is_kept; /* somebody else has it, too: closing it does not hang up */
 };
 
 static void on_ready(void *context);
@@ -39,10 +40,29 @@ void peer_owner_init(struct peer_owner *owner, struct broker *broker, struct loo
     TAILQ_INIT(&owner->all);
 }
 
+static void forget_asked(struct peer *peer)
+{
+    if (peer->n_asked == 0)
+        return;
+    peer->n_asked = 0;
+    TAILQ_REMOVE(&peer->owner->asked, peer, in_asked);
+}
+
+static void drop(struct peer *peer)
+{
+    if (peer->owner->reading == peer)
+        peer->owner->reading = NULL;
+    forget_asked(peer);
+    TAILQ_REMOVE(&peer->owner->all, peer, in_all);
+    loop_watch_free(peer->watch);
+    close(peer->fd);
+    free(peer);
+}
+
 void peer_owner_deinit(struct peer_owner *owner)
 {
     while (!TAILQ_EMPTY(&owner->all))
-        peer_close(TAILQ_FIRST(&owner->all));
+        drop(TAILQ_FIRST(&owner->all));
 }
 
 static bool credentials(int fd, struct broker_peer *ret_peer)
@@ -58,22 +78,55 @@ static bool credentials(int fd, struct broker_peer *ret_peer)
     return true;
 }
 
-void peer_open(struct peer_owner *owner, int fd, uint32_t listener)
+/* The core does not know it yet. */
+static struct peer *peer_new(struct peer_owner *owner, int fd)
 {
     struct peer *peer = calloc(1, sizeof *peer);
+
+    if (!peer)
+        return NULL;
+    peer->owner = owner;
+    peer->fd = fd;
+    peer->watch = loop_watch_new(owner->loop, fd, on_ready, peer);
+    if (peer->watch)
+        return peer;
+    free(peer);
+    return NULL;
+}
+
+static void give_up(struct peer *peer)
+{
+    if (peer)
+        loop_watch_free(peer->watch);
+    free(peer);
+}
+
+bool peer_adopt(struct peer_owner *owner, int fd, uint32_t listener, uint64_t kept)
+{
+    struct peer *peer = peer_new(owner, fd);
     struct broker_peer who;
 
-    if (peer) {
-        peer->owner = owner;
-        peer->fd = fd;
-        peer->watch = loop_watch_new(owner->loop, fd, on_ready, peer);
+    if (!peer || !credentials(fd, &who) ||
+        broker_adopt(owner->broker, listener, peer, &who, kept, clock_now(), &peer->connection) !=
+            0) {
+        give_up(peer);
+        return false;
     }
-    if (!peer || !peer->watch || !credentials(fd, &who) ||
+    peer->is_kept = true;
+    TAILQ_INSERT_TAIL(&owner->all, peer, in_all);
+    owner->settle(owner->context);
+    return true;
+}
+
+void peer_open(struct peer_owner *owner, int fd, uint32_t listener)
+{
+    struct peer *peer = peer_new(owner, fd);
+    struct broker_peer who;
+
+    if (!peer || !credentials(fd, &who) ||
         broker_connection_new(owner->broker, listener, peer, &who, clock_now(),
                               &peer->connection) != 0) {
-        if (peer)
-            loop_watch_free(peer->watch);
-        free(peer);
+        give_up(peer);
         close(fd);
         return;
     }
@@ -133,14 +186,6 @@ void peer_ask_read(struct peer *peer)
     peer->n_asked = READS_PER_TURN;
 }
 
-static void forget_asked(struct peer *peer)
-{
-    if (peer->n_asked == 0)
-        return;
-    peer->n_asked = 0;
-    TAILQ_REMOVE(&peer->owner->asked, peer, in_asked);
-}
-
 bool peer_read_asked(struct peer_owner *owner)
 {
     struct peer *peer = TAILQ_FIRST(&owner->asked);
@@ -170,13 +215,14 @@ void peer_send(struct peer *peer, const uint8_t *bytes, size_t length)
 
 void peer_close(struct peer *peer)
 {
-    if (peer->owner->reading == peer)
-        peer->owner->reading = NULL;
-    forget_asked(peer);
-    TAILQ_REMOVE(&peer->owner->all, peer, in_all);
-    loop_watch_free(peer->watch);
-    close(peer->fd);
-    free(peer);
+    if (peer->is_kept)
+        shutdown(peer->fd, SHUT_RDWR);
+    drop(peer);
+}
+
+void peer_be_kept(struct peer *peer)
+{
+    peer->is_kept = true;
 }
 
 int peer_descriptor(const struct peer *peer)

@@ -33,7 +33,8 @@ struct peer_owner {
 void peer_owner_init(struct peer_owner *owner, struct broker *broker, struct loop *loop,
                      void (*settle)(void *context), void *context);
 
-/* Closes all of them. The core must not be called about them any more. */
+/* Closes all of them, which hangs up on those that nobody keeps. The core must not be called about
+ * them any more. */
 void peer_owner_deinit(struct peer_owner *owner);
 
 /*
@@ -41,6 +42,13 @@ void peer_owner_deinit(struct peer_owner *owner);
  * that listener's number. Closes it when that is not possible.
  */
 void peer_open(struct peer_owner *owner, int fd, uint32_t listener);
+
+/* The same with one that was kept for us under that number. False when nobody knows what to do
+ * with it: it stays the caller's. */
+bool peer_adopt(struct peer_owner *owner, int fd, uint32_t listener, uint64_t kept) MUST_CHECK;
+
+/* Somebody else has a copy of its descriptor. */
+void peer_be_kept(struct peer *peer);
 
 /* Notes that the core wants it read. */
 void peer_ask_read(struct peer *peer);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
@@ -544,6 +545,28 @@ void ports_abandon(struct ports *ports)
         port->old_rights = (struct rights){0};
         port->has_new_rights = false;
     }
+}
+
+/* A connection has the address of the socket that it was accepted from, whoever listened there. */
+static bool has_address_of(int connection, int listener)
+{
+    struct sockaddr_un own = {.sun_family = AF_UNIX}, other = {.sun_family = AF_UNIX};
+    socklen_t own_size = sizeof own, other_size = sizeof other;
+
+    return getsockname(connection, (struct sockaddr *)&own, &own_size) == 0 &&
+           getsockname(listener, (struct sockaddr *)&other, &other_size) == 0 &&
+           own_size == other_size && memcmp(&own, &other, own_size) == 0;
+}
+
+uint32_t ports_number_of(const struct ports *ports, int connection)
+{
+    const struct port *port;
+
+    TAILQ_FOREACH(port, &ports->list, link) {
+        if (has_address_of(connection, port->socket.fd))
+            return port->number;
+    }
+    return UINT32_MAX;
 }
 
 bool ports_has_passed_in(const struct ports *ports)

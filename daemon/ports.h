@@ -65,6 +65,10 @@ void ports_pause(struct ports *ports, bool is_paused);
 struct moment ports_retry(const struct ports *ports);
 void ports_try_again(struct ports *ports, struct moment now);
 
+/* The number of the port that an accepted connection came by; one that none has where that is not
+ * listened on any more. */
+uint32_t ports_number_of(const struct ports *ports, int connection);
+
 bool ports_has_passed_in(const struct ports *ports);
 
 struct ports_entry {

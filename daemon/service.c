@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,33 +158,67 @@ static const char *manager(void)
                : NULL;
 }
 
-/*
- * sd_notify() waits when the manager's queue is full, and with it every runtime
- * that we hold would wait. So the datagram is our own, and never waits. False
- * when it has to be sent again later.
- */
-static bool tell(const char *text)
+bool service_has_manager(void)
+{
+    return manager() != NULL;
+}
+
+/* One message that goes with it, if any. */
+static ssize_t send_text(int to, const struct sockaddr_un *address, socklen_t address_size,
+                         const char *text, int fd)
+{
+    struct iovec bytes = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof fd)];
+    } rights = {.header = {.cmsg_level = SOL_SOCKET,
+                           .cmsg_type = SCM_RIGHTS,
+                           .cmsg_len = CMSG_LEN(sizeof fd)}};
+    struct msghdr message = {
+        .msg_name = (void *)(uintptr_t)address,
+        .msg_namelen = address_size,
+        .msg_iov = &bytes,
+        .msg_iovlen = 1,
+    };
+
+    if (fd >= 0) {
+        memcpy(CMSG_DATA(&rights.header), &fd, sizeof fd);
+        message.msg_control = &rights;
+        message.msg_controllen = sizeof rights.space;
+    }
+    return sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* sd_notify() waits when the manager's queue is full, and with it every runtime that we hold would
+ * wait. So the datagram is our own. */
+enum service_told service_tell(const char *text, int fd)
 {
     const char *path = manager();
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    bool is_told;
-    ssize_t sent;
-    int fd;
+    enum service_told told;
+    int to;
 
     if (!path)
-        return true;
+        return SERVICE_HAS_NOBODY;
     memcpy(address.sun_path, path, strlen(path));
     if (path[0] == '@')
         address.sun_path[0] = '\0';
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return !passes(errno);
-    sent = sendto(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
-                  (const struct sockaddr *)&address,
-                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
-    is_told = sent >= 0 || !passes(errno);
-    close(fd);
-    return is_told;
+    to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (to < 0)
+        return passes(errno) ? SERVICE_IS_BUSY : SERVICE_HAS_NOBODY;
+    if (send_text(to, &address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)),
+                  text, fd) >= 0)
+        told = SERVICE_TOLD;
+    else
+        told = passes(errno) ? SERVICE_IS_BUSY : SERVICE_HAS_NOBODY;
+    close(to);
+    return told;
+}
+
+/* False when it has to be sent again later. */
+static bool tell(const char *text)
+{
+    return service_tell(text, -1) != SERVICE_IS_BUSY;
 }
 
 /* Half of what the manager waits: one sign may be late. */

@@ -36,6 +36,17 @@ int service_copy_sockets(const struct service_sockets *sockets,
 /* Closes those that nobody took. */
 void service_sockets_deinit(struct service_sockets *sockets);
 
+bool service_has_manager(void);
+
+enum service_told {
+    SERVICE_TOLD,
+    SERVICE_IS_BUSY,    /* it may be told later */
+    SERVICE_HAS_NOBODY, /* there is no manager, or none that could ever be told */
+};
+
+/* Sends one datagram to the manager, and a descriptor with it unless that is -1. Never waits. */
+enum service_told service_tell(const char *text, int fd) MUST_CHECK;
+
 /*
  * What is told to the manager. Nothing here ever waits: what cannot be sent at once is sent again
  * later, and the manager's own time for us goes on meanwhile.

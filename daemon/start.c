@@ -15,9 +15,11 @@
 #include "daemon/apply.h"
 #include "daemon/clock.h"
 #include "daemon/daemon_core.h"
+#include "daemon/keeper.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/notices.h"
+#include "daemon/peer.h"
 #include "daemon/ports.h"
 #include "daemon/service.h"
 #include "daemon/store.h"
@@ -143,6 +145,7 @@ static bool start_broker(struct daemon *daemon, struct policy *policy)
         .policy = policy,
         .trust = BROKER_HAS_NO_RECORDS, /* until they are opened */
         .usable_descriptors = daemon->descriptors.n_usable,
+        .n_keepable = service_has_manager() ? BROKER_KEPT_MAX : 0,
     };
 
     daemon->broker = broker_new(&options);
@@ -221,6 +224,7 @@ static bool make_rooms(struct daemon *daemon)
         .loop = daemon->loop,
         .workers = daemon->workers,
         .store = daemon->store,
+        .keeper = daemon->keeper,
         .may_kill = config_host()->may_kill,
         .pause = be_paused,
         .context = daemon,
@@ -263,6 +267,13 @@ static bool start_sockets(struct daemon *daemon, struct policy *policy,
         log_error("%s", why ? why : "memory ran out");
     free(why);
     return error == 0;
+}
+
+static bool adopt(void *context, int fd, uint64_t kept)
+{
+    const struct daemon *daemon = context;
+
+    return peer_adopt(apply_peers(daemon->apply), fd, ports_number_of(daemon->ports, fd), kept);
 }
 
 /* What is read again at a reload has to be readable without a right, too. */
@@ -370,6 +381,9 @@ bool start_daemon(struct daemon *daemon, const struct daemon_options *options)
     is_started = claim_store(daemon, options->state) && in_force_open(daemon) &&
                  start_with_any(daemon, &loaded, &passed) && open_store(daemon, options->state) &&
                  give_up_rights(daemon, options->user);
+    /* By the records, and before anybody is accepted. */
+    if (is_started)
+        keeper_adopt(daemon->keeper, &passed, adopt, daemon);
     service_sockets_deinit(&passed);
     if (is_started)
         in_force_begin(daemon);

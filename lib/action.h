@@ -36,6 +36,11 @@ enum action_kind {
     ACTION_KILL,
     /* Put a mark into a slot of the record file, with record_put. */
     ACTION_MARK,
+    /* Have the connection kept under the serial number `kept`, so that it outlives us. It is in the
+     * keeper's hands before the next action; one that cannot be is not kept, and nobody is told. */
+    ACTION_KEEP,
+    /* What was to be kept under that serial number need not be any more. */
+    ACTION_UNKEEP,
 };
 
 struct action_question {
@@ -58,6 +63,7 @@ struct action {
     struct action_question question;
     uint32_t slot;
     uint8_t mark[RECORD_MARK_SIZE];
+    uint64_t kept;
 };
 
 STAILQ_HEAD(action_queue, action);

@@ -41,6 +41,7 @@ struct broker *broker_new(const struct broker_options *options)
     }
     broker->trust = options->trust;
     broker->usable_descriptors = options->usable_descriptors;
+    broker->n_keepable = options->n_keepable;
     broker->distrusted_until = options->distrusted_until;
     action_queue_init(&broker->actions);
     STAILQ_INIT(&broker->notices);
@@ -407,6 +408,8 @@ int broker_remember(struct broker *broker, uint32_t slot, const struct record *r
     memory->record = *record;
     memory->policy = policy ? policy_ref(policy) : NULL;
     broker->taken_slots[slot] = 1;
+    if (record->kept > broker->last_kept)
+        broker->last_kept = record->kept;
     decide_remember(broker, memory);
     return 0;
 }

@@ -55,11 +55,27 @@ enum {
     BROKER_BYTES_ENDED = 38 * 1024,   /* one of limits.history */
 };
 
+/*
+ * Connections that can be kept for the next daemon at a time: those with a step
+ * in flight that must not be sent twice, and one of each runtime that is held.
+ * The service manager compares each with all that it has (1000 take it 0.6
+ * seconds in all, measured on systemd 252), and hands them over in one go at the
+ * start; so it is no more than that, and FileDescriptorStoreMax= is the same. One
+ * user gets a quarter of it: many of one do not take all of it from others. What
+ * is over it is not kept, and then an answer that is in flight when the daemon
+ * dies is lost.
+ */
+enum {
+    BROKER_KEPT_MAX = 1024,
+    BROKER_KEPT_SHARES = 4,
+};
+
 struct broker_options {
     struct policy *policy; /* the broker takes a reference */
     enum broker_trust trust;
     uint64_t distrusted_until; /* BROKER_DISTRUSTS_RECORDS: whom that is about, see lib/record.h */
     size_t usable_descriptors; /* for connections; above it listeners are paused */
+    size_t n_keepable;         /* BROKER_KEPT_MAX; 0 when nobody keeps any */
 };
 
 /* NULL when memory is out. */
@@ -106,6 +122,18 @@ struct broker_peer {
 int broker_connection_new(struct broker *broker, uint32_t listener, void *handle,
                           const struct broker_peer *peer, struct moment now,
                           struct connection **ret_connection) MUST_CHECK;
+
+/*
+ * After all records were told of, and before anybody is accepted: a connection
+ * that an earlier daemon had kept under that serial number. Nothing was read of
+ * it since, and everything that is there is to be read. 0, as after
+ * broker_connection_new; -ENOENT: no record can say what it is for, or it is of
+ * another process than that says; or -ENOMEM. Then the shell hangs up, and its
+ * runtime connects again.
+ */
+int broker_adopt(struct broker *broker, uint32_t listener, void *handle,
+                 const struct broker_peer *peer, uint64_t kept, struct moment now,
+                 struct connection **ret_connection) MUST_CHECK;
 
 /* Bytes came in. */
 void broker_connection_bytes(struct connection *connection, const uint8_t *bytes, size_t length,

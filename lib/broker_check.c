@@ -34,6 +34,8 @@ static void check_connections_of(const struct runtime *runtime)
     MUST(n == runtime->n_connections);
     MUST(n_busy == (runtime->busy ? 1 : 0));
     MUST(n <= RUNTIME_CONNECTIONS_MAX);
+    MUST(!runtime->kept || (runtime->kept->runtime == runtime && runtime->kept->kept != 0));
+    MUST(!runtime->kept || runtime_is_pending(runtime));
 }
 
 static void check_flight_of(const struct runtime *runtime)
@@ -105,7 +107,7 @@ static void check_runtimes(const struct broker *broker)
 static void check_connections(const struct broker *broker)
 {
     const struct connection *connection;
-    size_t n = 0, n_silent = 0, n_unanswered = 0, n_spare = 0;
+    size_t n = 0, n_silent = 0, n_unanswered = 0, n_spare = 0, n_kept = 0;
 
     TAILQ_FOREACH(connection, &broker->connections, in_all) {
         n++;
@@ -113,6 +115,9 @@ static void check_connections(const struct broker *broker)
         n_unanswered +=
             connection->state == CONNECTION_BUSY || connection->state == CONNECTION_ANSWERED;
         MUST(connection->close);
+        MUST((connection->kept != 0) ==
+             (connection->runtime && connection->runtime->kept == connection));
+        n_kept += connection->kept != 0;
         MUST(connection->is_spare == (connection->state == CONNECTION_IDLE && connection->runtime &&
                                       connection->runtime->state == RUNTIME_RUNNING));
         n_spare += connection->is_spare;
@@ -123,6 +128,7 @@ static void check_connections(const struct broker *broker)
     MUST(n == broker->n_connections && n == broker->counters.n_connections);
     MUST(n_silent == broker->n_silent && n_silent == broker->counters.n_silent);
     MUST(n_unanswered == broker->n_unanswered);
+    MUST(n_kept == broker->n_kept);
     TAILQ_FOREACH(connection, &broker->spare, in_spare) {
         n_spare--;
     }

@@ -9,6 +9,7 @@
  * broker_operate.c  what operators ask for
  * broker_check.c    what must hold between two events
  * broker_deadlines.c  what is acted on when its time has come
+ * broker_keep.c  connections that are kept for the next daemon
  * broker_room.c  descriptors, and who goes when they run short
  * connection.c   bytes of one connection, up to its advertise and its replies
  * identify.c     from an advertise to a process and a runtime
@@ -84,6 +85,7 @@ struct user {
     struct connection_list silent; /* oldest first */
     size_t n_silent;
     size_t n_pending; /* runtimes not yet resumed */
+    size_t n_kept;    /* connections */
     size_t n_processes;
     struct pace pace;
     /* Who got Resume before it was a runtime to us, and until when that matters. */
@@ -187,7 +189,9 @@ struct connection {
     struct environment *environment; /* BUSY with ProcessEnvironment, once its reply is there */
     struct environment_value *values;
     size_t n_values;
-    struct action *close; /* set aside, so that closing cannot fail */
+    struct action *close;  /* set aside, so that closing cannot fail */
+    uint64_t kept;         /* the serial number that it is kept under; 0 */
+    struct action *unkeep; /* likewise set aside, while it is kept */
 };
 
 enum question_purpose {
@@ -231,6 +235,7 @@ struct broker {
     enum broker_trust trust;
     uint64_t distrusted_until;
     size_t usable_descriptors;
+    size_t n_keepable;
     bool is_paused;
     bool is_stopping;
     enum broker_stop stop;
@@ -261,6 +266,8 @@ struct broker {
     unsigned n_elsewhere; /* came back in it, and nobody by the listener of who is missed */
     struct span round_wait;
     struct moment next_round;
+    size_t n_kept;
+    uint64_t last_kept;  /* the highest serial number of one that is kept, ever */
     size_t n_unanswered; /* connections with a message in flight, or answered and not yet ended */
 
     RB_HEAD(user_tree, user) users;
@@ -328,6 +335,16 @@ uint32_t broker_take_slot(struct broker *broker);
 /* Writes a record into a slot, RECORD_NONE frees it. 0, -ENOMEM, or -ENOSPC without a place for
  * records. */
 int broker_mark(struct broker *broker, uint32_t slot, const struct record *record) MUST_CHECK;
+
+/* broker_keep.c */
+
+/* Has a connection of a runtime kept, instead of the one that is. Where that cannot be, it is not.
+ */
+void keep_begin(struct connection *connection, struct moment now);
+/* Of somebody who is held, one that waits: true when one is kept that was not. */
+bool keep_held(struct runtime *runtime, struct moment now);
+/* It need not be any more, if it was. */
+void keep_end(struct connection *connection);
 
 /* broker_room.c */
 
@@ -493,6 +510,13 @@ void decide_facts(struct runtime *runtime, enum question_purpose purpose, const 
                   struct moment now);
 /* False when the records may lack what earlier daemons knew of it and of others in its process. */
 bool decide_has_all_records(const struct runtime *runtime);
+/* Goes on with it by its record, which names the connection that it has. */
+void decide_adopted(struct runtime *runtime, struct moment now);
+/* DECIDING, and nothing is in flight. */
+void decide_advance(struct runtime *runtime, struct moment now);
+/* The record that names the connection of that process, and says what is to be read there; NULL
+ * when none does. */
+const struct record *decide_find_kept(struct broker *broker, int32_t pid, uint64_t kept);
 /* What earlier daemons wrote down, which it takes; of two that say something of one runtime the
  * one that says "resumed" counts. */
 void decide_remember(struct broker *broker, struct memory *memory);

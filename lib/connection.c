@@ -161,6 +161,7 @@ void connection_close(struct connection *connection, struct moment now)
     broker->n_connections--;
     broker->counters.n_connections--;
     user->n_connections--;
+    keep_end(connection);
     STAILQ_INSERT_TAIL(&broker->actions, connection->close, link);
     connection->close = NULL;
     if (runtime) {

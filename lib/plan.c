@@ -145,14 +145,15 @@ static void recall_sent(struct step *step, enum step_result result)
     step->attempts = 1;
 }
 
-static void recall_step(struct step *step, enum record_step recorded, bool is_lost_forgiven)
+static void recall_step(struct step *step, enum record_step recorded, bool is_awaited,
+                        bool is_lost_forgiven)
 {
     switch (recorded) {
     case RECORD_STEP_PENDING:
         return;
     case RECORD_STEP_SENT:
-        recall_sent(step, step->kind == STEP_VARIABLE ? STEP_PENDING : STEP_LOST);
-        step->is_unanswered = step->kind == STEP_VARIABLE;
+        recall_sent(step, step->kind == STEP_VARIABLE || is_awaited ? STEP_PENDING : STEP_LOST);
+        step->is_unanswered = step->result == STEP_PENDING;
         step->is_forgiven = step->kind != STEP_VARIABLE && is_lost_forgiven;
         break;
     case RECORD_STEP_OK:
@@ -187,8 +188,19 @@ static void recall_step(struct step *step, enum record_step recorded, bool is_lo
     }
 }
 
-bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_forgiven,
-                 struct moment now)
+struct step *plan_awaited(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        if (step->kind != STEP_VARIABLE && step->result == STEP_PENDING && step->is_unanswered)
+            return step;
+    }
+    return NULL;
+}
+
+bool plan_recall(struct plan *plan, const struct record *record, bool is_awaited,
+                 bool is_lost_forgiven, struct moment now)
 {
     size_t n = 0;
 
@@ -196,12 +208,12 @@ bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_fo
         for (size_t end = n + record->runs[i].n; n < end; n++) {
             if (n == plan->n_steps)
                 return false;
-            recall_step(&plan->steps[n], record->runs[i].step, is_lost_forgiven);
+            recall_step(&plan->steps[n], record->runs[i].step, is_awaited, is_lost_forgiven);
             if (plan->steps[n].result != STEP_PENDING)
                 plan->steps[n].at = now;
         }
     }
-    return n == plan->n_steps && !record->is_tangled;
+    return n == plan->n_steps && !record->is_tangled && (!is_awaited || plan_awaited(plan));
 }
 
 struct step *plan_add_resume(struct plan *plan)
@@ -465,6 +477,7 @@ void plan_sent(struct plan *plan, struct step *step)
             plan->steps[i].was_lost |= plan->steps[i].is_unanswered;
             plan->steps[i].was_sent = true;
             plan->steps[i].is_unanswered = true;
+            plan->steps[i].is_forgiven = false;
         }
     }
 }
@@ -483,6 +496,7 @@ void plan_answered(struct plan *plan, struct step *step, enum step_result result
         other->hresult = hresult;
         other->at = now;
         other->is_unanswered = false;
+        other->is_forgiven &= result == STEP_LOST;
     }
 }
 

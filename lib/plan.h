@@ -59,7 +59,8 @@ struct step {
     bool was_sent;      /* at least once: the runtime may have taken it */
     bool is_unanswered; /* the last time that it was sent */
     bool was_lost;      /* an earlier time: it may have been taken, whatever the last answer says */
-    bool is_forgiven;   /* lost with an earlier daemon, and the plan goes on without it */
+    bool is_forgiven;   /* lost with an earlier daemon, and the plan goes on without it; PENDING: if
+                         * it is lost */
     bool undo_failed;   /* taking it back was tried, and it stays */
     bool may_be_undone; /* taking it back was sent, and no answer told what came of it */
     uint32_t hresult;   /* of the last answer */
@@ -101,12 +102,16 @@ void plan_record(const struct plan *plan, const struct step *sending, struct rec
 
 /*
  * Goes on where an earlier daemon ended. What was sent and not answered is sent
- * again when it is a variable; a hook or profiler is lost, and where
- * `is_lost_forgiven` that is no failure. False when the record is not that of
- * such a plan.
+ * again when it is a variable. A hook or profiler is lost, unless its answer can
+ * still be read (`is_awaited`); where `is_lost_forgiven` it is no failure should
+ * it be lost. False when the record is not that of such a plan.
  */
-bool plan_recall(struct plan *plan, const struct record *record, bool is_lost_forgiven,
-                 struct moment now) MUST_CHECK;
+bool plan_recall(struct plan *plan, const struct record *record, bool is_awaited,
+                 bool is_lost_forgiven, struct moment now) MUST_CHECK;
+
+/* The hook or profiler whose answer is still to be read; for hooks the first one of the one
+ * command. NULL when there is none. */
+struct step *plan_awaited(struct plan *plan);
 
 /* Adds a step for Resume and returns it, or the last one when there are enough; NULL when memory is
  * out and there is none. */

@@ -336,20 +336,21 @@ static void check_user(const struct broker *broker, const struct user *user)
 {
     const struct connection *connection;
     const struct runtime *runtime;
-    size_t n_connections = 0, n_silent = 0, n_pending = 0;
+    size_t n_connections = 0, n_silent = 0, n_pending = 0, n_kept = 0;
 
     TAILQ_FOREACH(connection, &broker->connections, in_all) {
         if (connection->user != user)
             continue;
         n_connections++;
         n_silent += connection->state == CONNECTION_SILENT;
+        n_kept += connection->kept != 0;
     }
     TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
         if (runtime->process && runtime->process->user == user)
             n_pending += runtime_is_pending(runtime);
     }
     MUST(n_connections == user->n_connections && n_silent == user->n_silent);
-    MUST(n_pending == user->n_pending);
+    MUST(n_pending == user->n_pending && n_kept == user->n_kept);
     MUST(n_connections + n_pending + user->n_processes + user->n_unknown > 0);
 }
 

@@ -157,6 +157,9 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
         identify_register(runtime);
     runtime_set_next(runtime, deadline);
     runtime_judge_waiting(runtime);
+    if (!runtime_is_pending(runtime) && runtime->kept)
+        keep_end(runtime->kept);
+    keep_held(runtime, now);
     /* What only a plan under way needs. */
     if (state >= RUNTIME_HELD) {
         deadline_stop(&runtime->broker->ends, &runtime->end);
@@ -262,6 +265,10 @@ static void record_plan(const struct runtime *runtime, const struct step *sendin
         record->phase == RECORD_HELD ? runtime->next.at.us : runtime->hold_until.us;
     record->is_hold_wished = runtime->is_hold_wished;
     record->outcome = (uint8_t)runtime->outcome;
+    /* Not one that was answered: nothing more is to be read there. */
+    if (runtime->kept &&
+        (runtime->kept->state == CONNECTION_IDLE || runtime->flight == FLIGHT_STEP))
+        record->kept = runtime->kept->kept;
     plan_record(&runtime->plan, sending, record);
 }
 
@@ -437,6 +444,8 @@ void runtime_attach(struct runtime *runtime, struct connection *connection, stru
     connection_set_state(connection, CONNECTION_IDLE, MOMENT_NEVER);
     runtime_judge_waiting(runtime);
     room_came_back(runtime, connection, now);
+    if (keep_held(runtime, now))
+        runtime_mark_progress(runtime, now);
     deadline_stop(&runtime->broker->deadlines, &runtime->alive);
     runtime->n_alive_looks = 0;
     runtime_advance(runtime, now);
@@ -494,6 +503,8 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
         runtime->n_ports = 0;
     runtime->n_alive_looks = 0;
     runtime_watch_alive(runtime, now);
+    if (keep_held(runtime, now))
+        runtime_mark_progress(runtime, now);
     if (was_busy && is_resume(flight))
         resume_lost(runtime, now);
     else if (was_busy && flight != FLIGHT_NONE)
@@ -541,6 +552,7 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
         return;
     }
     switch (purpose) {
+    case QUESTION_IDENTITY:
     case QUESTION_PLAN:
     case QUESTION_SOCKETS:
         decide_facts(runtime, purpose, facts, now);
@@ -553,7 +565,6 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
         kill_facts(runtime, facts, now);
         return;
     case QUESTION_ALIVE:
-    case QUESTION_IDENTITY:
         return;
     }
 }
@@ -575,6 +586,7 @@ static void look_alive(struct runtime *runtime, struct moment now)
 static void state_deadline(struct runtime *runtime, struct moment now)
 {
     switch (runtime->state) {
+    case RUNTIME_DECIDING:
     case RUNTIME_ASKING:
     case RUNTIME_APPLYING:
     case RUNTIME_WITHDRAWING:
@@ -590,8 +602,6 @@ static void state_deadline(struct runtime *runtime, struct moment now)
     case RUNTIME_GONE:
     case RUNTIME_KILLED:
         runtime_free(runtime);
-        return;
-    case RUNTIME_DECIDING:
         return;
     }
 }
@@ -621,6 +631,9 @@ void runtime_advance(struct runtime *runtime, struct moment now)
     if (runtime->busy)
         return;
     switch (runtime->state) {
+    case RUNTIME_DECIDING:
+        decide_advance(runtime, now);
+        return;
     case RUNTIME_ASKING:
     case RUNTIME_APPLYING:
     case RUNTIME_WITHDRAWING:
@@ -631,7 +644,6 @@ void runtime_advance(struct runtime *runtime, struct moment now)
     case RUNTIME_RUNNING:
         resume_advance(runtime, now);
         return;
-    case RUNTIME_DECIDING:
     case RUNTIME_HELD:
     case RUNTIME_KILLING:
     case RUNTIME_GONE:

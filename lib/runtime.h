@@ -7,7 +7,8 @@
  *
  * | state       | shown as | waits for                              | deadline             |
  * |-------------|----------|----------------------------------------|----------------------|
- * | DECIDING    | known    | facts about its process                | the rule's           |
+ * | DECIDING    | known    | the answer to what an earlier daemon   | the rule's           |
+ * |             |          | sent; facts about its process          |                      |
  * | ASKING      | known    | answers of the runtime to questions    | the rule's, less the |
  * |             |          |                                        | time for taking back |
  * | APPLYING    | applying | answers to steps, free connections     | likewise             |
@@ -166,6 +167,8 @@ struct runtime {
     struct step *step; /* in flight, or waiting to be sent again */
     struct moment retry_at;
     bool is_recalled; /* an earlier daemon began its plan, or held it */
+    bool is_awaiting; /* DECIDING: the answer to what that one sent is read before anything else */
+    bool is_unseen;   /* known by its record alone: its process was not looked at yet */
     bool has_failed;  /* likewise: its plan had failed, and is to be taken back */
     bool is_marked_resumed;
     struct moment hold_until; /* an operator wants it held until then; MOMENT_NEVER: no wish */
@@ -174,6 +177,7 @@ struct runtime {
     struct connection_list connections; /* in the order in which they came */
     size_t n_connections;
     struct connection *busy; /* the one with a message in flight, or answered and not yet ended */
+    struct connection *kept; /* for the next daemon; NULL */
     enum runtime_flight flight;
     struct moment sent_at; /* the message in flight, or the last one */
     struct runtime_port ports[RUNTIME_PORTS_MAX];

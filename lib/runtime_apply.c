@@ -208,8 +208,9 @@ static void answer_step(struct runtime *runtime, struct step *step, enum step_re
 static bool is_start_race(struct runtime *runtime, struct step *step, uint32_t hresult,
                           struct moment now)
 {
+    /* Where an earlier daemon sent it, that was known. */
     if (step->kind != STEP_PROFILER || hresult != HRESULT_INVALID_ARGUMENT ||
-        !runtime->target.port_suspends)
+        !(runtime->target.port_suspends || runtime->is_awaiting))
         return false;
     if (moment_is_never(step->retry_until))
         step->retry_until = moment_after(now, BROKER_PROFILER_RACE);
@@ -282,6 +283,9 @@ static void send_step(struct runtime *runtime, struct step *step, struct connect
     struct bytes message;
     int error;
 
+    /* Should we die before its answer was read, the next daemon reads it. */
+    if (command_row(plan_command(step))->repeat == COMMAND_ONCE)
+        keep_begin(connection, now);
     if (!is_recorded(runtime, step, now))
         return;
     bytes_init(&message, WIRE_MESSAGE_MAX);
@@ -461,6 +465,7 @@ void apply_answered(struct runtime *runtime, struct connection *connection, stru
     case RUNTIME_ASKING:
         ask_answered(runtime, connection, now);
         break;
+    case RUNTIME_DECIDING:
     case RUNTIME_APPLYING:
         step_answered(runtime, &connection->reply, now);
         break;
@@ -482,6 +487,7 @@ void apply_lost(struct runtime *runtime, struct moment now)
     case RUNTIME_ASKING:
         ask_lost(runtime, now);
         break;
+    case RUNTIME_DECIDING:
     case RUNTIME_APPLYING:
         step_lost(runtime, now);
         break;
@@ -494,13 +500,23 @@ void apply_lost(struct runtime *runtime, struct moment now)
     runtime_advance(runtime, now);
 }
 
+/* Where an earlier daemon sent the last of it, only its facts were still to be looked at. */
+static bool is_complete(struct runtime *runtime)
+{
+    bool has_begun = runtime->state == RUNTIME_APPLYING ||
+                     (runtime->state < RUNTIME_APPLYING && plan_was_sent(&runtime->plan));
+
+    return has_begun && runtime->flight != FLIGHT_STEP && !runtime->has_failed &&
+           !plan_next(&runtime->plan) && !plan_has_failed(&runtime->plan);
+}
+
 /* Whatever is under way ends here; the connection in use is free for Resume or is closed. */
 static void settle(struct runtime *runtime, const char *why, struct moment now)
 {
     struct step *step = runtime->flight == FLIGHT_STEP ? runtime->step : NULL;
     struct connection *busy = util_take(&runtime->busy);
-    bool is_complete = runtime->state == RUNTIME_APPLYING && !step && !plan_next(&runtime->plan) &&
-                       !plan_has_failed(&runtime->plan);
+    bool was_complete = is_complete(runtime);
+
     runtime->question = broker_forget_question(runtime->broker, runtime->question);
     runtime->step = NULL;
     runtime->retry_at = MOMENT_NEVER;
@@ -508,7 +524,7 @@ static void settle(struct runtime *runtime, const char *why, struct moment now)
         answer_step(runtime, step, STEP_LOST, 0, now);
     tell_skipped(runtime, why, now);
     if (runtime->outcome == OUTCOME_NONE)
-        runtime->outcome = is_complete ? outcome_of(&runtime->plan) : outcome_of_failed(runtime);
+        runtime->outcome = was_complete ? outcome_of(&runtime->plan) : outcome_of_failed(runtime);
     runtime->flight = FLIGHT_NONE;
     if (busy)
         connection_close(busy, now);

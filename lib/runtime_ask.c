@@ -122,7 +122,9 @@ static void take_info(struct runtime *runtime, enum runtime_ask ask,
         next(runtime, environment_or_nothing(runtime), now);
         return;
     }
-    if (guid_compare(&info.cookie, &runtime->cookie) != 0 || info.pid != runtime->claimed_pid) {
+    /* Of an adopted one nobody may have seen how it is called where it lives. */
+    if (guid_compare(&info.cookie, &runtime->cookie) != 0 ||
+        (runtime->claimed_pid != 0 && info.pid != runtime->claimed_pid)) {
         process_info_deinit(&info);
         broker_peer_error(runtime->broker, PEER_CLAIMED_WRONG, &connection->peer, runtime,
                           "what it says of itself is not what its advertise said", now);

@@ -6,6 +6,7 @@
  * nothing else.
  */
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +161,8 @@ static bool ask_plan_facts(struct runtime *runtime)
     }
     is_asked =
         broker_ask(runtime->broker, QUESTION_PLAN, NULL, runtime,
-                   FACTS_STAT | FACTS_THREADS | FACTS_ENVIRON | (n_files > 0 ? FACTS_FILES : 0),
+                   FACTS_STAT | FACTS_THREADS | FACTS_ENVIRON | (n_files > 0 ? FACTS_FILES : 0) |
+                       (runtime->is_unseen ? broker_facts_wanted(runtime->policy) : 0),
                    files, n_files);
     free(files);
     return is_asked;
@@ -237,6 +239,13 @@ static void decide_by_policy(struct runtime *runtime, const struct facts *facts,
 
 /* Plans of earlier daemons. */
 
+/* What matches now is only for showing: what decided is the record. */
+static void show_match(struct runtime *runtime, struct moment now)
+{
+    if (match_decide(runtime->policy, &runtime->attributes, &runtime->decision) != 0)
+        broker_out_of_memory(runtime->broker, now);
+}
+
 /* Its rule and plan as they were; false when the record does not fit to the policy it names. */
 static bool take_plan(struct runtime *runtime, const struct memory *memory, struct moment now)
 {
@@ -246,13 +255,12 @@ static bool take_plan(struct runtime *runtime, const struct memory *memory, stru
         return false;
     policy_unref(runtime->policy);
     runtime->policy = policy_ref(memory->policy);
-    /* What matches now is only for showing: what decided is the record. */
-    if (match_decide(runtime->policy, &runtime->attributes, &runtime->decision) != 0)
-        broker_out_of_memory(runtime->broker, now);
+    if (!runtime->is_unseen)
+        show_match(runtime, now);
     runtime->rule = &runtime->policy->rules[record->rule];
     return plan_build(&runtime->plan, runtime->rule) == 0 &&
-           plan_recall(&runtime->plan, record, runtime->rule->keys.on_lost == POLICY_LOST_SKIP,
-                       now);
+           plan_recall(&runtime->plan, record, runtime->flight == FLIGHT_STEP,
+                       runtime->rule->keys.on_lost == POLICY_LOST_SKIP, now);
 }
 
 /* Its time goes on too: neither a restart nor a crash gives it more. */
@@ -270,6 +278,33 @@ static void take_times(struct runtime *runtime, const struct record *record, str
                  moment_after(runtime->connected_at, runtime->deadline_length));
 }
 
+/* A step of it is in flight on the connection that was kept: as if it had been sent now. */
+static void await_answer(struct runtime *runtime, struct moment now)
+{
+    runtime->is_awaiting = true;
+    runtime->step = plan_awaited(&runtime->plan);
+    runtime->busy->command = plan_command(runtime->step);
+    runtime_set_next(runtime, apply_answer_deadline(runtime, now));
+}
+
+void decide_advance(struct runtime *runtime, struct moment now)
+{
+    if (!runtime->is_awaiting)
+        return;
+    runtime->is_awaiting = false;
+    /* What is sent again was refused long ago by the time that all is known. */
+    runtime->retry_at = MOMENT_NEVER;
+    runtime_set_next(runtime, MOMENT_NEVER);
+    begin_plan(runtime, NULL, now);
+}
+
+static void ask_identity(struct runtime *runtime, struct moment now)
+{
+    if (!broker_ask(runtime->broker, QUESTION_IDENTITY, NULL, runtime,
+                    broker_facts_wanted(runtime->policy), NULL, 0))
+        broker_out_of_memory(runtime->broker, now);
+}
+
 static void go_on_with_plan(struct runtime *runtime, const struct memory *memory,
                             const struct facts *facts, struct moment now)
 {
@@ -283,6 +318,8 @@ static void go_on_with_plan(struct runtime *runtime, const struct memory *memory
         if (facts && facts->has_handle)
             runtime_hold_process(runtime);
         runtime_set_state(runtime, RUNTIME_HELD, runtime->hold_until, why, now);
+        if (runtime->is_unseen)
+            ask_identity(runtime, now);
         return;
     case RECORD_KILLING:
         runtime->outcome = (enum runtime_outcome)record->outcome;
@@ -296,7 +333,10 @@ static void go_on_with_plan(struct runtime *runtime, const struct memory *memory
     case RECORD_RESUMED:
         break;
     }
-    begin_plan(runtime, facts, now);
+    if (runtime->flight != FLIGHT_NONE)
+        await_answer(runtime, now);
+    else
+        begin_plan(runtime, facts, now);
 }
 
 static bool names_a_policy(const struct record *record)
@@ -352,16 +392,22 @@ static void decide_while_stopping(struct runtime *runtime, const struct memory *
                      "the daemon is stopping", now);
 }
 
-void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
-                    struct moment now)
+static void take_port(struct runtime *runtime, struct moment now)
 {
     const struct listener *listener = broker_listener(runtime->broker, runtime->listener);
-    const char *why = claim_problem;
-    struct memory *memory = NULL;
 
     if (listener &&
         attributes_set(&runtime->attributes, ATTRIBUTE_PORT, "the socket", listener->name) != 0)
         broker_out_of_memory(runtime->broker, now);
+}
+
+void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
+                    struct moment now)
+{
+    const char *why = claim_problem;
+    struct memory *memory = NULL;
+
+    take_port(runtime, now);
     if (facts && facts->environ.error == 0)
         decide_ports(runtime, &runtime->attributes);
     /* Whatever is decided: its next mark has to go where the last one is. */
@@ -378,6 +424,80 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
     if (memory)
         forget(memory);
     attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
+}
+
+/* Adopted. */
+
+static bool was_step_sent(const struct record *record)
+{
+    for (size_t i = 0; i < record->n_runs; i++) {
+        if (record->runs[i].step == RECORD_STEP_SENT)
+            return true;
+    }
+    return false;
+}
+
+const struct record *decide_find_kept(struct broker *broker, int32_t pid, uint64_t kept)
+{
+    struct memory key = {.record = {.pid = pid}};
+    struct memory *memory = RB_NFIND(memory_tree, &broker->memories, &key);
+    const struct record *record;
+
+    while (memory && memory->record.pid == pid && memory->record.kept != kept)
+        memory = RB_NEXT(memory_tree, &broker->memories, memory);
+    if (!memory || memory->record.pid != pid)
+        return NULL;
+    record = &memory->record;
+    /* Where it is not sure what is to be read there, it is no use. */
+    if (record->is_torn || record->outcome > OUTCOME_UNKNOWN)
+        return NULL;
+    return record->phase == RECORD_HELD || (record->phase == RECORD_BEGUN && was_step_sent(record))
+               ? record
+               : NULL;
+}
+
+void decide_adopted(struct runtime *runtime, struct moment now)
+{
+    struct memory *memory = take_memory(runtime);
+    struct connection *connection = runtime->kept;
+
+    assert(memory && connection);
+    runtime->is_unseen = true;
+    runtime->process->has_more_cookies |= recalls_neighbour(runtime);
+    if (memory->record.phase != RECORD_HELD) {
+        connection_set_state(connection, CONNECTION_BUSY, MOMENT_NEVER);
+        reply_keep(&connection->reply, REPLY_STATUS_MAX);
+        runtime->busy = connection;
+        runtime->flight = FLIGHT_STEP;
+        runtime->sent_at = (struct moment){memory->record.connected_at};
+    }
+    decide_by_record(runtime, memory, NULL, now);
+    forget(memory);
+}
+
+/* Its process is looked at for the first time. */
+static void see(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    struct attributes attributes;
+
+    attributes_init(&attributes);
+    if (attributes_take_facts(&attributes, runtime->pid, facts, runtime->policy->names) != 0) {
+        broker_out_of_memory(runtime->broker, now);
+        attributes_deinit(&attributes);
+        return;
+    }
+    attributes_deinit(&runtime->attributes);
+    runtime->attributes = attributes;
+    runtime->claimed_pid = attributes.ns_pid;
+    runtime->is_unseen = false;
+    if (facts->has_handle)
+        runtime_hold_process(runtime);
+    take_port(runtime, now);
+    if (runtime->rule)
+        show_match(runtime, now);
+    attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
+    if (runtime->state >= RUNTIME_HELD)
+        attributes_forget_groups(&runtime->attributes);
 }
 
 static bool is_ours(const struct broker *broker, const struct portspec_entry *entry)
@@ -582,6 +702,8 @@ static void take_sockets(struct runtime *runtime, const struct facts *facts, str
 void decide_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now)
 {
+    if (runtime->is_unseen && facts->is_alive && (facts->wanted & FACTS_EXE))
+        see(runtime, facts, now);
     if (runtime->state != RUNTIME_DECIDING)
         return;
     if (!facts->is_alive)

@@ -131,6 +131,9 @@ static void send_resume(struct runtime *runtime, struct connection *connection,
             step->result = STEP_PENDING;
         }
         runtime->step = step;
+        /* Nothing more of it is to be gone on with. */
+        if (runtime->kept)
+            keep_end(runtime->kept);
     }
     bytes_deinit(&message);
 }

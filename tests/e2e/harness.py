@@ -159,7 +159,7 @@ class Daemon:
     """diagportd with a policy of the test's own, made of rules and other keys of the top level."""
 
     def __init__(self, folder, rules=(), start=True, arguments=None, state=None, prefix=(), user=None, environment=None,
-                 passed=None, **top):
+                 passed=None, manager=None, **top):
         self.folder = folder
         self.config = folder / "diagport.yaml"
         self.state = pathlib.Path(state or folder / "state")
@@ -169,6 +169,7 @@ class Daemon:
         self.user = user
         self.environment = environment or {}
         self.passed = passed or {}
+        self.manager = manager
         self.process = None
         self.log = None
         self.policy(rules, **top)
@@ -214,10 +215,15 @@ class Daemon:
             command += ["--config", str(self.config), "--state", str(self.state)]
         else:
             command += self.arguments
-        if self.passed:
-            fds = ",".join(str(passed.fileno()) for passed in self.passed.values())
-            command = [sys.executable, "-c", PASS_SOCKETS, ":".join(self.passed), fds, *command]
+        passed = self._handed_over()
+        if passed:
+            fds = ",".join(str(one.fileno()) for one in passed.values())
+            command = [sys.executable, "-c", PASS_SOCKETS, ":".join(passed), fds, *command]
         return [*self.prefix, *command]
+
+    def _handed_over(self):
+        """Sockets that it is started with, those that its manager keeps among them."""
+        return {**self.passed, **(self.manager.kept if self.manager else {})}
 
     def spawn(self):
         """Starts it without waiting for anything."""
@@ -228,9 +234,12 @@ class Daemon:
         os.chmod(path, 0o666)
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("LISTEN_", "DOTNET_"))},
-            "NOTIFY_SOCKET": path,
+            "NOTIFY_SOCKET": self.manager.path if self.manager else path,
             **self.environment,
         }
+        if self.manager:
+            self.manager.drain()
+            self.manager.relay = path
         identity = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
         self.process = subprocess.Popen(
             self._command(),
@@ -238,7 +247,7 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,
-            pass_fds=[passed.fileno() for passed in self.passed.values()],
+            pass_fds=[passed.fileno() for passed in self._handed_over().values()],
             **identity,
         )
         self.log = Lines(self.process.stderr)

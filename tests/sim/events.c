@@ -348,13 +348,12 @@ static bool is_sent(const struct world_runtime *runtime, enum command_id id)
     return false;
 }
 
-/* Between what runtimes take and their answers: best where that cannot be taken back. */
-static void daemon_dies_unanswered(struct history *history, struct dice *dice)
+/* Best to where it cannot be taken back. */
+static struct actor *serve_up_to_a_step(struct history *history, struct dice *dice)
 {
     struct actor *actor = actors_draw(history, dice);
     enum command_id id =
         dice_chance(dice, 50) ? COMMAND_APPLY_STARTUP_HOOK : COMMAND_STARTUP_PROFILER;
-    bool is_slow = history->world->is_network_slow;
 
     for (int i = 0; actor && i < 16 && !is_sent(actor->runtime, id); i++) {
         world_serve_one(actor->runtime);
@@ -362,6 +361,15 @@ static void daemon_dies_unanswered(struct history *history, struct dice *dice)
         while (world_answer_one(history->world, 0))
             ;
     }
+    return actor;
+}
+
+/* Between what runtimes take and their answers. */
+static void daemon_dies_unanswered(struct history *history, struct dice *dice)
+{
+    bool is_slow = history->world->is_network_slow;
+
+    (void)serve_up_to_a_step(history, dice);
     history->world->is_network_slow = true;
     for (size_t i = 0; i < history->n_actors; i++)
         world_serve_one(history->actors[i].runtime);
@@ -454,6 +462,7 @@ static void daemon_stops(struct history *history, struct dice *dice)
     for (size_t i = 0; i < history->n_actors; i++)
         history->actors[i].is_unchanged = false;
     history->resumes_all = dice_chance(dice, 50);
+    history_forget_answers(history);
     world_stop(history->world, history->resumes_all ? BROKER_STOP_RESUME : BROKER_STOP_KEEP);
 }
 
@@ -470,6 +479,7 @@ static void operator_acts(struct history *history, struct dice *dice)
     if (broker_find(world->broker, id, &runtime) != BROKER_FOUND_ONE)
         return;
     actor->is_unchanged = false;
+    history_forget_answers(history);
     switch (dice_throw(dice, 5)) {
     case 0:
     case 1:
@@ -498,6 +508,7 @@ static void who_is_killed_execs(struct history *history, struct dice *dice)
     if (broker_find(history->world->broker, id, &runtime) != BROKER_FOUND_ONE)
         return;
     actor->is_unchanged = false;
+    history_forget_answers(history);
     broker_kill(runtime, history->world->now);
     world_settle(history->world);
     exec(history, dice, actor);
@@ -543,6 +554,53 @@ static void machine_is_busy(struct history *history, struct dice *dice)
     history->world->lag = span_from_ms(lags_ms[dice_throw(dice, ARRAY_LENGTH(lags_ms))]);
 }
 
+static enum world_fault be_speechless(struct world_runtime *runtime,
+                                      const struct world_command *command, uint32_t *ret_hresult)
+{
+    (void)runtime;
+    (void)ret_hresult;
+    return command_row(command->id)->repeat == COMMAND_ONCE ? WORLD_CLOSES : WORLD_ANSWERS;
+}
+
+static void take_step(struct world_runtime *runtime, bool is_answered)
+{
+    enum world_fault (*fault)(struct world_runtime *, const struct world_command *, uint32_t *) =
+        runtime->fault;
+
+    if (!is_answered)
+        runtime->fault = be_speechless;
+    world_serve_one(runtime);
+    runtime->fault = fault;
+}
+
+/* Its runtime takes it, and that may be all that it ever does about it. */
+static void daemon_dies_in_flight(struct history *history, struct dice *dice)
+{
+    bool is_slow = history->world->is_network_slow;
+    struct actor *actor;
+
+    history->world->refuses_to_keep = false;
+    actor = serve_up_to_a_step(history, dice);
+    history->world->is_network_slow = true;
+    if (actor)
+        take_step(actor->runtime, dice_chance(dice, 50));
+    history->world->is_network_slow = is_slow;
+    history_begin_anew(history, BROKER_TRUSTS_RECORDS);
+}
+
+/* The service is stopped and started: the store is empty then. */
+static void service_is_stopped(struct history *history, struct dice *dice)
+{
+    (void)dice;
+    world_drop_store(history->world);
+    history_begin_anew(history, BROKER_TRUSTS_RECORDS);
+}
+
+static void store_refuses(struct history *history, struct dice *dice)
+{
+    history->world->refuses_to_keep = dice_chance(dice, 50);
+}
+
 /* New ones go to the end: the corpus of tests/fuzz knows them by their places. */
 static const struct event {
     const char *name;
@@ -586,6 +644,9 @@ static const struct event {
     {"daemon-dies-unanswered", 2, daemon_dies_unanswered},
     {"daemon-dies-withdrawing", 2, daemon_dies_withdrawing},
     {"daemon-dies-in-the-act", 2, daemon_dies_in_the_act},
+    {"service-is-stopped", 1, service_is_stopped},
+    {"store-refuses", 1, store_refuses},
+    {"daemon-dies-in-flight", 3, daemon_dies_in_flight},
 };
 
 size_t history_n_kinds(void)

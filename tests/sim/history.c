@@ -123,11 +123,59 @@ static void after_call(void *context)
     if (unit_memory_release(&n_left) >= history->failing_allocation) {
         history->shortage = moment_after(history->world->now, span_from_s(2));
         history->has_run_short = true;
+        history->has_ever_run_short = true;
     }
     history->failing_allocation = 0;
 }
 
 /* The whole. */
+
+/* From dice of its own: what is drawn from the others stays as it was. */
+static size_t n_keepable(uint32_t salt)
+{
+    static const size_t sizes[] = {0, 2, 5, 100, 100};
+    struct dice dice = dice_new(salt ^ UINT64_C(0x6b657074));
+
+    return sizes[dice_throw(&dice, ARRAY_LENGTH(sizes))];
+}
+
+/* What the daemon that ends has not read of it, and the next one will. */
+static void remember_answer(struct actor *actor)
+{
+    const struct world_runtime *runtime = actor->runtime;
+    const struct world_command *last =
+        runtime->n_commands > 0 ? &runtime->commands[runtime->n_commands - 1] : NULL;
+
+    actor->has_kept_answer = false;
+    if (!last || !last->was_answered || command_row(last->id)->repeat != COMMAND_ONCE ||
+        runtime->process->is_dead)
+        return;
+    /* The start-up race, after which it is sent again. */
+    if (last->was_refused && last->id == COMMAND_STARTUP_PROFILER)
+        return;
+    actor->has_kept_answer = world_is_answer_kept(runtime);
+    actor->kept_command = last->id;
+}
+
+void history_forget_answers(struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++)
+        history->actors[i].has_kept_answer = false;
+}
+
+/* Of those that are held, how many have a connection in the store. */
+static size_t count_held(const struct history *history)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < history->world->n_open; i++) {
+        const struct world_connection *connection = history->world->open[i];
+
+        n += connection->kept != 0 && connection->core &&
+             connection->core->runtime->state == RUNTIME_HELD;
+    }
+    return n;
+}
 
 struct history *history_new(uint32_t salt)
 {
@@ -139,7 +187,7 @@ struct history *history_new(uint32_t salt)
     history->salt = salt;
     history->has_limits = usable < 100000 || dice_chance(&dice, 40);
     history_write_policy(history, text, sizeof text);
-    history->world = world_new_with(text, BROKER_TRUSTS_RECORDS, usable);
+    history->world = world_new_keeping(text, usable, n_keepable(salt));
     history->world->is_network_slow = dice_chance(&dice, 60);
     history->world->are_answers_slow = dice_chance(&dice, 40);
     history->world->piece_state = dice_chance(&dice, 50) ? salt + UINT64_C(1) : 0;
@@ -167,20 +215,32 @@ static void note_record(struct history *history, struct actor *actor)
 
 void history_begin_anew(struct history *history, enum broker_trust trust)
 {
+    size_t n_held;
+    bool is_adopted;
+
     for (size_t i = 0; i < history->n_actors; i++) {
         struct actor *actor = &history->actors[i];
         const struct runtime *runtime = promises_find(history, actor);
 
+        remember_answer(actor);
         actor->is_unchanged = false;
         note_record(history, actor);
         actor->may_be_touched |= actor->is_namesake;
         actor->was_restarted = true;
+        actor->is_unrecorded |= history->has_no_records;
         /* Who could not be identified is not in the records. */
         actor->is_forgotten |= history->has_no_records || !runtime || !runtime->process ||
                                !runtime->process->is_identified;
     }
     history->has_no_records = trust == BROKER_HAS_NO_RECORDS;
+    /* Without memory, too, it is hung up. */
+    is_adopted = trust == BROKER_TRUSTS_RECORDS && history->failing_allocation == 0;
+    n_held = is_adopted ? count_held(history) : 0;
+    if (!is_adopted)
+        history_forget_answers(history);
     world_restart(history->world, trust);
+    if (count_held(history) < n_held)
+        promises_broken(history, NULL, "who is held does not notice a restart (P10)");
     history->is_stopping = false;
     history->resumes_all = false;
     history->is_current = true;
@@ -194,6 +254,7 @@ static void note_changes(struct history *history)
         struct actor *actor = &history->actors[i];
         const struct runtime *seen = promises_find(history, actor);
 
+        actor->has_kept_answer &= !moment_is_before(history->world->now, history->shortage);
         actor->is_forgotten |= seen && seen->process && !seen->process->is_identified;
         if (actor->is_namesake &&
             (actor->runtime->process->is_dead || actor->runtime->process->was_killed))

@@ -44,10 +44,15 @@ struct actor {
     bool was_restarted;       /* the daemon was, since it came */
     bool is_forgotten;        /* and the one before did not know yet, or ever, who it was */
     struct moment planned_at; /* when it came, as a daemon that is gone wrote down */
+    bool is_unrecorded;       /* it could keep no records, of it or of its neighbours */
     bool has_failed;          /* and that it was taking back what it did */
     bool is_over;             /* its process became another program */
     bool is_namesake;         /* another one claims the same cookie */
     bool has_neighbour;       /* in its process: it may be taken for one that an exec ended */
+    /* When the daemon ended there was a whole answer in the store, to that; and somebody was held.
+     */
+    bool has_kept_answer;
+    enum command_id kept_command;
     /* Its environment before anything was done to it. */
     struct world_variable variables[WORLD_VARIABLES_MAX];
     size_t n_variables;
@@ -66,10 +71,11 @@ struct history {
     bool is_told;        /* event by event, on standard error */
     bool is_current;     /* every deadline up to now was acted on */
     bool is_stopping;
-    bool resumes_all;          /* and whoever waits is resumed */
-    bool has_no_records;       /* the daemon that runs can keep none */
-    struct moment shortage;    /* memory ran short up to then */
-    bool has_run_short;        /* in the event at hand */
+    bool resumes_all;       /* and whoever waits is resumed */
+    bool has_no_records;    /* the daemon that runs can keep none */
+    struct moment shortage; /* memory ran short up to then */
+    bool has_run_short;     /* in the event at hand */
+    bool has_ever_run_short;
     size_t failing_allocation; /* of the next call into the broker; 0: none */
     /* The most that any policy of this history allowed. */
     struct span deadline;
@@ -100,6 +106,9 @@ void history_write_policy(const struct history *history, char *text, size_t size
 
 /* A policy has come into force: what the broker may do is bounded by the most that any allowed. */
 void history_remember_limits(struct history *history);
+
+/* Whoever gets Resume whatever it waits for: an answer that is there may stay unread. */
+void history_forget_answers(struct history *history);
 
 /* The daemon is gone, and another one there. */
 void history_begin_anew(struct history *history, enum broker_trust trust);

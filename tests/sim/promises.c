@@ -302,11 +302,53 @@ static void check_goes_on(const struct history *history, const struct actor *act
 {
     const struct runtime *seen = promises_find(history, actor);
 
-    if (seen && strstr(seen->why, "what that was is not there any more"))
+    /* Laying it out takes memory. */
+    if (seen && !history->has_ever_run_short &&
+        strstr(seen->why, "what that was is not there any more"))
         promises_broken(history, actor, "a plan goes on after a restart (P10)");
     if (seen && seen->is_recalled && actor->has_failed && !actor->is_namesake &&
         strcmp(seen->why, "its deadline is near") == 0 && has_more_to_take_back(seen))
         promises_broken(history, actor, "what was being taken back is, while there is time (P5)");
+}
+
+/* P3, P10: what the daemon before it could not read is read. */
+static void check_kept_answer(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+    enum step_kind kind =
+        actor->kept_command == COMMAND_STARTUP_PROFILER ? STEP_PROFILER : STEP_HOOK;
+
+    /* Whoever may run by now is not read first. */
+    if (!seen || !actor->has_kept_answer || strstr(seen->why, "resumed over a limit"))
+        return;
+    for (size_t i = 0; i < seen->plan.n_steps; i++) {
+        if (seen->plan.steps[i].kind == kind && seen->plan.steps[i].result == STEP_LOST)
+            promises_broken(history, actor, "an answer that was kept is not lost (P10)");
+    }
+}
+
+/* P7, P9: no more than may be, and nothing of who has got all that it is to get. */
+static void check_kept(const struct history *history)
+{
+    const struct world *world = history->world;
+    size_t n = 0, n_of_user[2] = {0};
+
+    for (size_t i = 0; i < world->n_open; i++) {
+        const struct world_connection *connection = world->open[i];
+
+        if (connection->kept == 0)
+            continue;
+        n++;
+        n_of_user[connection->process->uid - 1000]++;
+        if (!connection->core || connection->core->runtime->is_marked_resumed)
+            promises_broken(history, NULL, "nothing is kept of who is done (P9)");
+    }
+    if (n > world->n_keepable)
+        promises_broken(history, NULL, "no more connections are kept than may be (P7)");
+    for (size_t i = 0; i < ARRAY_LENGTH(n_of_user); i++) {
+        if (n_of_user[i] > (world->n_keepable + BROKER_KEPT_SHARES - 1) / BROKER_KEPT_SHARES)
+            promises_broken(history, NULL, "one user leaves room for others (P7)");
+    }
 }
 
 /* Only of who is known from the beginning, and who was not mistaken for another. */
@@ -394,12 +436,14 @@ void promises_check(const struct history *history)
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
         check_goes_on(history, &history->actors[i]);
+        check_kept_answer(history, &history->actors[i]);
         check_time_goes_on(history, &history->actors[i]);
         check_ended(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);
     }
     check_bounds(history);
+    check_kept(history);
     while ((runtime = broker_next_runtime(history->world->broker, runtime))) {
         check_killed(history, runtime);
         if (history->resumes_all && runtime->state != RUNTIME_DECIDING &&
@@ -483,6 +527,9 @@ static void check_all_run(struct history *history)
             history_live_on(history, span_from_s(30));
         /* Too few descriptors for the ports of even one of each: nobody can help that. */
         if (is_unheard(&history->actors[i]) && history->world->is_paused)
+            continue;
+        /* That the threads are those of its neighbour nobody can tell who never knew of that. */
+        if (history->actors[i].has_neighbour && history->actors[i].is_unrecorded)
             continue;
         if (is_waiting(&history->actors[i]))
             promises_broken(history, &history->actors[i], "everybody runs in the end (P1, P2)");

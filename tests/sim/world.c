@@ -69,7 +69,8 @@ static void start_broker(struct world *world, enum broker_trust trust, size_t us
 {
     struct broker_options options = {.policy = world->policy,
                                      .trust = trust,
-                                     .usable_descriptors = usable_descriptors};
+                                     .usable_descriptors = usable_descriptors,
+                                     .n_keepable = world->n_keepable};
     static const char *const names[WORLD_LISTENERS] = {"runtime", "second", "third"};
     if (trust == BROKER_DISTRUSTS_RECORDS)
         world->distrusted_until = FIRST_START_TIME + world->n_processes;
@@ -99,16 +100,28 @@ static void put_policy(struct world *world, struct policy *policy)
     world->policy = policy;
 }
 
-struct world *world_new_with(const char *policy, enum broker_trust trust, size_t usable_descriptors)
+static struct world *make(const char *policy, enum broker_trust trust, size_t usable_descriptors,
+                          size_t n_keepable)
 {
     struct world *world = world_need(calloc(1, sizeof *world));
 
+    world->n_keepable = n_keepable;
     world->now = (struct moment){1000000000};
     put_policy(world, read_policy(policy));
     world->usable_descriptors = usable_descriptors;
     world->nobody.is_dead = true;
     start_broker(world, trust, usable_descriptors);
     return world;
+}
+
+struct world *world_new_with(const char *policy, enum broker_trust trust, size_t usable_descriptors)
+{
+    return make(policy, trust, usable_descriptors, 0);
+}
+
+struct world *world_new_keeping(const char *policy, size_t usable_descriptors, size_t n_keepable)
+{
+    return make(policy, BROKER_TRUSTS_RECORDS, usable_descriptors, n_keepable);
 }
 
 struct world *world_new(const char *policy)
@@ -281,6 +294,12 @@ static void carry_out(struct world *world, struct action *action)
         return;
     case ACTION_MARK:
         put_mark(world, action);
+        return;
+    case ACTION_KEEP:
+        world_keep(action->connection, action->kept);
+        return;
+    case ACTION_UNKEEP:
+        world_unkeep(world, action->kept);
         return;
     }
 }
@@ -542,6 +561,7 @@ void world_restart(struct world *world, enum broker_trust trust)
             broker_remember(world->broker, slot, &record, find_policy(world, record.policy)) != 0)
             world_fail("memory ran out for a record");
     }
+    world_adopt_connections(world);
 }
 
 const struct runtime *world_find(struct world *world, const char *cookie)

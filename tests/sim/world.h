@@ -85,6 +85,7 @@ struct world_connection {
     bool has_ended;   /* by the peer */
     bool is_end_told; /* and the broker knows */
     bool is_asked;    /* the broker wants all that is there to be read */
+    uint64_t kept;    /* in the store, under that serial number; 0 when it is not */
     uint8_t *inbox;   /* sent by the peer and not yet reported */
     size_t inbox_length;
     uint8_t *message; /* sent to it and not yet taken */
@@ -178,6 +179,7 @@ struct world {
     struct world_runtime *runtimes[WORLD_PROCESSES_MAX];
     size_t n_runtimes;
     size_t usable_descriptors;
+    size_t n_keepable;
     uint32_t last_listener; /* of which a connection was accepted */
     bool is_paused;
     bool is_judging; /* deadlines are acted on */
@@ -199,6 +201,7 @@ struct world {
     uint32_t n_actions_left;
     uint32_t n_torn;
     bool is_daemon_dead;
+    bool refuses_to_keep; /* the store does, from now on */
     struct span lag;      /* from Resume until threads show that a runtime runs */
     uint64_t piece_state; /* not 0: bytes arrive in pieces, whose sizes come out of it */
     size_t n_notices;
@@ -212,10 +215,12 @@ struct world {
 struct world *world_new(const char *policy);
 struct world *world_new_with(const char *policy, enum broker_trust trust,
                              size_t usable_descriptors);
+/* With a store for as many connections; the others have none. */
+struct world *world_new_keeping(const char *policy, size_t usable_descriptors, size_t n_keepable);
 void world_free(struct world *world);
 
-/* The daemon dies and is started anew: connections end, records stay; or, where the new one
- * distrusts them, are lost. */
+/* The daemon dies and is started anew: connections end but those in the store; records stay, or,
+ * where the new one distrusts them, are lost. */
 void world_restart(struct world *world, enum broker_trust trust);
 
 /* What the records say of it; false when that is nothing. */
@@ -226,6 +231,8 @@ bool world_find_record(const struct world *world, const struct world_runtime *ru
  * the first `n_torn` bytes that would change. Nothing it wants is done any more, up to the restart.
  */
 void world_let_die(struct world *world, uint32_t at_action, uint32_t n_torn);
+/* The service is stopped for good: what is in the store ends, too. */
+void world_drop_store(struct world *world);
 
 /* A suspended CoreCLR program of the host, uid 1000, one port. */
 struct world_process *world_process(struct world *world, const char *exe, const char *environ);
@@ -290,6 +297,9 @@ void world_kill(struct world *world, struct world_process *process);
 /* The broker's runtime with that cookie; NULL when there is none. */
 const struct runtime *world_find(struct world *world, const char *cookie);
 
+/* Its last answer is whole, in the store, and read by nobody. */
+bool world_is_answer_kept(const struct world_runtime *runtime);
+
 /* The value of a variable; NULL when it is not set. */
 const char *world_variable(const struct world_runtime *runtime, const char *name);
 void world_set_variable(struct world_runtime *runtime, const char *name, const char *value);
@@ -341,8 +351,12 @@ void world_ask_read(struct world_connection *connection);
 bool world_read_asked(struct world *world);
 /* Accepts one of those that wait, of one listener after the other. */
 bool world_accept_next(struct world *world);
-/* The daemon is gone, and with it its ends of all connections. */
+/* The daemon is gone, and with it its ends of all connections but those in the store. */
 void world_cut_connections(struct world *world);
+/* The next one gets those. */
+void world_adopt_connections(struct world *world);
+void world_keep(struct world_connection *connection, uint64_t kept);
+void world_unkeep(struct world *world, uint64_t kept);
 void world_free_connections(struct world *world);
 void world_drop_message(struct world_connection *connection);
 void world_send_reply(struct world_connection *connection, bool is_ok, const void *payload,

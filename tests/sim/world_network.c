@@ -53,9 +53,14 @@ void world_close(struct world_connection *connection)
 {
     if (connection->is_closed)
         world_fail("a connection was closed twice");
-    connection->is_closed = true;
     connection->core = NULL;
     connection->is_asked = false;
+    /* The dead let go of nothing that is in the store. */
+    if (connection->kept != 0 && connection->world->is_daemon_dead)
+        return;
+    if (connection->kept != 0)
+        world_fail("a connection was closed that is kept");
+    connection->is_closed = true;
     connection->world->n_unread += connection->world->is_judging && !connection->process->is_dead &&
                                    connection->inbox_length > 0;
     drop_inbox(connection);
@@ -122,14 +127,17 @@ bool world_read_asked(struct world *world)
     return false;
 }
 
+static struct broker_peer peer_of(const struct world_process *process)
+{
+    return (struct broker_peer){.pid = process->hides_pid ? 0 : process->pid,
+                                .uid = process->uid,
+                                .gid = 5};
+}
+
 static void accept_connection(struct world_connection *connection)
 {
     struct world *world = connection->world;
-    const struct world_process *process = connection->process;
-    struct broker_peer peer = {.pid = process->hides_pid ? 0 : process->pid,
-                               .uid = process->uid,
-                               .gid = 5};
-
+    struct broker_peer peer = peer_of(connection->process);
     int error;
 
     connection->is_accepted = true;
@@ -307,18 +315,78 @@ void world_end(struct world_connection *connection)
 
 /* The end. */
 
+static void hang_up(struct world_connection *connection)
+{
+    connection->is_closed = true;
+    connection->kept = 0;
+    world_drop_message(connection);
+    drop_inbox(connection);
+}
+
 void world_cut_connections(struct world *world)
 {
     for (size_t i = 0; i < world->n_connections; i++) {
-        world->n_waiting -=
-            !world->connections[i]->is_accepted && !world->connections[i]->is_closed;
-        world->connections[i]->core = NULL;
-        world->connections[i]->is_closed = true;
-        world->connections[i]->is_asked = false;
-        world_drop_message(world->connections[i]);
-        drop_inbox(world->connections[i]);
+        struct world_connection *connection = world->connections[i];
+
+        world->n_waiting -= !connection->is_accepted && !connection->is_closed;
+        connection->core = NULL;
+        connection->is_asked = false;
+        if (connection->kept == 0)
+            hang_up(connection);
     }
     world->n_asked = 0;
+}
+
+/* The store. */
+
+void world_keep(struct world_connection *connection, uint64_t kept)
+{
+    if (connection->is_closed || connection->kept != 0)
+        world_fail("a connection was to be kept that is closed, or is kept");
+    for (size_t i = 0; i < connection->world->n_open; i++) {
+        if (connection->world->open[i]->kept == kept)
+            world_fail("two connections were to be kept under one number");
+    }
+    if (!connection->world->refuses_to_keep)
+        connection->kept = kept;
+}
+
+void world_unkeep(struct world *world, uint64_t kept)
+{
+    for (size_t i = 0; i < world->n_open; i++) {
+        if (world->open[i]->kept == kept)
+            world->open[i]->kept = 0;
+    }
+}
+
+void world_drop_store(struct world *world)
+{
+    for (size_t i = 0; i < world->n_open; i++)
+        world->open[i]->kept = 0;
+}
+
+void world_adopt_connections(struct world *world)
+{
+    for (size_t i = 0; i < world->n_open; i++) {
+        struct world_connection *connection = world->open[i];
+        struct broker_peer peer = peer_of(connection->process);
+        int error;
+
+        if (connection->kept == 0)
+            continue;
+        world_before_call(world);
+        error = broker_adopt(world->broker, connection->listener, connection, &peer,
+                             connection->kept, world->now, &connection->core);
+        world_after_call(world);
+        if (error != 0)
+            hang_up(connection);
+        world_settle(world);
+    }
+    /* What was sent meanwhile. */
+    for (size_t i = 0; !world->is_network_slow && i < world->n_open; i++) {
+        while (world_deliver(world->open[i], SIZE_MAX))
+            ;
+    }
 }
 
 void world_free_connections(struct world *world)

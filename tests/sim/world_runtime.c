@@ -307,6 +307,20 @@ static void answer(struct world_connection *connection, struct world_command *co
     }
 }
 
+bool world_is_answer_kept(const struct world_runtime *runtime)
+{
+    const struct world *world = runtime->world;
+
+    for (size_t i = 0; i < world->n_open; i++) {
+        const struct world_connection *connection = world->open[i];
+
+        if (connection->runtime == runtime && connection->kept != 0 && !connection->message &&
+            connection->inbox_length == WIRE_HEADER_SIZE + 4)
+            return true;
+    }
+    return false;
+}
+
 static void come_back(struct world_runtime *runtime, size_t port)
 {
     if (!runtime->process->is_dead)

@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
 
 import inside  # noqa: E402
 import runtimes  # noqa: E402

@@ -76,6 +76,13 @@ def write_policy(text):
     POLICY.chmod(0o644)
 
 
+def write_drop_in(unit, text):
+    folder = pathlib.Path(f"/etc/systemd/system/{unit}.d")
+    folder.mkdir(exist_ok=True)
+    (folder / "50-test.conf").write_text(text)
+    systemctl("daemon-reload")
+
+
 class Journal:
     """What is written to the journal from now on."""
 
