@@ -448,9 +448,6 @@ const struct record *decide_find_kept(struct broker *broker, int32_t pid, uint64
     if (!memory || memory->record.pid != pid)
         return NULL;
     record = &memory->record;
-    /* Where it is not sure what is to be read there, it is no use. */
-    if (record->is_torn || record->outcome > OUTCOME_UNKNOWN)
-        return NULL;
     return record->phase == RECORD_HELD || (record->phase == RECORD_BEGUN && was_step_sent(record))
                ? record
                : NULL;

@@ -179,6 +179,20 @@ def test_a_removal_is_told_when_somebody_listens(daemon, manager, fake, folder):
     manager.until(lambda kept: not kept)
 
 
+def test_a_hang_up_is_one_whoever_else_has_it(daemon, manager, fake, folder):
+    """After an error of the profiler set the runtime waits for us to close."""
+    one = daemon([plan(folder)])
+    runtime = stands_at(one, fake, "startup-profiler", "refuse=startup-profiler@1:80004005")
+    manager.until(lambda kept: len(kept) == 1)
+    manager.be_deaf()
+    runtime.thaw()
+    # Refused unread, it has no arguments.
+    assert runtime.commands() == [*whole(folder)[:4], "profiler", *BACK, "resume"]
+    assert len(manager.kept) == 1
+    manager.read()
+    manager.until(lambda kept: not kept)
+
+
 def test_a_listener_that_is_gone_keeps_nobody(daemon, manager, fake, folder):
     """Its connections cannot be made anew; so they had better not be lost."""
     one = daemon([HELD], listen=[listen(folder), listen(folder, "second")])

@@ -327,6 +327,21 @@ START_TEST(every_number_is_a_new_one)
 }
 END_TEST
 
+START_TEST(nor_is_one_given_that_only_a_record_names)
+{
+    struct world *world = world_keeping(whole);
+    struct world_runtime *runtime = gets_to(world, COMMAND_STARTUP_PROFILER);
+    uint64_t kept = kept_one(world)->kept;
+
+    world_drop_store(world);
+    restart(world);
+    while (n_kept(world) == 0)
+        ck_assert(world_serve_one(runtime));
+    ck_assert_uint_gt(kept_one(world)->kept, kept);
+    world_free(world);
+}
+END_TEST
+
 /* Its time is not given anew, and what came in time counts whenever it is looked at. */
 START_TEST(the_deadline_goes_on)
 {
@@ -376,7 +391,16 @@ static void tear(uint8_t slot[static RECORD_SLOT_SIZE], bool is_newest)
 /* Nothing is sent there, and it connects again. */
 START_TEST(what_no_record_names_is_hung_up)
 {
-    enum { OTHER_NUMBER, OTHER_PROCESS, NO_RECORD, TORN, TORN_BEFORE, NO_RECORDS, HOWS };
+    enum {
+        OTHER_NUMBER,
+        OTHER_PROCESS,
+        OTHER_PROCESS_TOO,
+        NO_RECORD,
+        TORN,
+        TORN_BEFORE,
+        NO_RECORDS,
+        HOWS
+    };
 
     for (int how = 0; how < HOWS; how++) {
         struct world *world = world_keeping(whole);
@@ -389,9 +413,9 @@ START_TEST(what_no_record_names_is_hung_up)
             memset(world->marks, 0, sizeof world->marks);
         else if (how == TORN || how == TORN_BEFORE)
             tear(world->marks[0], how == TORN);
-        runtime->process->pid += how == OTHER_PROCESS;
+        runtime->process->pid += how == OTHER_PROCESS ? -1 : how == OTHER_PROCESS_TOO;
         world_restart(world, how == NO_RECORDS ? BROKER_HAS_NO_RECORDS : BROKER_TRUSTS_RECORDS);
-        runtime->process->pid -= how == OTHER_PROCESS;
+        runtime->process->pid -= how == OTHER_PROCESS ? -1 : how == OTHER_PROCESS_TOO;
         ck_assert(connection->is_closed);
         ck_assert_uint_eq(connection->n_messages, 1);
         ck_assert_uint_eq(n_kept(world), 0);
@@ -399,6 +423,46 @@ START_TEST(what_no_record_names_is_hung_up)
         ck_assert_int_eq(runtime->process->picture, WORLD_RUNNING);
         /* With no record it was never planned. */
         ck_assert_uint_eq(runtime->n_hooks, how == NO_RECORD ? 1 : 0);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* The newest mark of the first slot says that of its first step, and of all others that nothing was
+ * done. */
+static void forge(struct world *world, enum record_step step)
+{
+    struct record record;
+    uint8_t mark[RECORD_MARK_SIZE];
+    size_t n_steps = 0;
+
+    ck_assert(record_read(world->marks[0], &record));
+    for (size_t i = 0; i < record.n_runs; i++)
+        n_steps += record.runs[i].n;
+    record.n_runs = 0;
+    record.sequence++;
+    for (size_t i = 0; i < n_steps; i++)
+        record_add_step(&record, i == 0 ? step : RECORD_STEP_PENDING);
+    record_write(&record, mark);
+    record_put(world->marks[0], mark);
+}
+
+/* As when memory ran out for the message, or by a fault of ours. */
+START_TEST(where_nothing_is_in_flight_nothing_is_awaited)
+{
+    for (size_t is_sent = 0; is_sent < 2; is_sent++) {
+        struct world *world = world_keeping(whole);
+        struct world_runtime *runtime = gets_to(world, COMMAND_STARTUP_PROFILER);
+        struct world_connection *connection = kept_one(world);
+
+        forge(world, is_sent ? RECORD_STEP_SENT : RECORD_STEP_PENDING);
+        restart(world);
+        ck_assert(connection->is_closed);
+        ck_assert_uint_eq(n_kept(world), 0);
+        world_pass(world, span_from_s(10), true);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome,
+                         is_sent ? OUTCOME_UNKNOWN : OUTCOME_APPLIED);
+        ck_assert_int_eq(runtime->process->picture, WORLD_RUNNING);
         world_free(world);
     }
 }
@@ -438,6 +502,21 @@ START_TEST(who_is_held_does_not_notice)
     /* From then on nothing more of it is to be gone on with. */
     ck_assert_uint_eq(n_kept(world), 0);
     ends(world, runtime, and(start, "unset ONE, resume"), OUTCOME_ROLLED_BACK);
+    world_free(world);
+}
+END_TEST
+
+/* By a rule that fails before anything was sent. */
+START_TEST(who_is_held_from_the_beginning_is_kept)
+{
+    struct world *world = world_keeping(HEAD "    startup_hooks: [ { path: /nowhere } ]\n" HOLD);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    world_start(runtime);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_HELD);
+    ck_assert_uint_ne(runtime->connections[0]->kept, 0);
+    restart(world);
+    ck_assert(!runtime->connections[0]->is_closed);
     world_free(world);
 }
 END_TEST
@@ -506,11 +585,12 @@ START_TEST(without_a_keeper_nothing_is_kept)
 }
 END_TEST
 
-UNIT_TESTS(steps_that_are_sent_once_are_kept, an_answer_that_was_kept_is_read,
-           it_is_read_before_anything_else_is_sent, it_comes_in_any_pieces,
-           what_is_no_answer_is_a_lost_one, a_refusal_that_was_kept_is_one,
+UNIT_TESTS(where_nothing_is_in_flight_nothing_is_awaited, steps_that_are_sent_once_are_kept,
+           an_answer_that_was_kept_is_read, it_is_read_before_anything_else_is_sent,
+           it_comes_in_any_pieces, what_is_no_answer_is_a_lost_one, a_refusal_that_was_kept_is_one,
            a_refusal_in_the_start_up_race_is_none, it_is_kept_over_any_number_of_daemons,
-           every_number_is_a_new_one, the_deadline_goes_on, without_its_policy_it_is_only_resumed,
-           what_no_record_names_is_hung_up, who_is_held_does_not_notice,
-           one_connection_of_who_is_held_is_kept, no_more_are_kept_than_may_be,
-           without_a_keeper_nothing_is_kept);
+           every_number_is_a_new_one, nor_is_one_given_that_only_a_record_names,
+           who_is_held_from_the_beginning_is_kept, the_deadline_goes_on,
+           without_its_policy_it_is_only_resumed, what_no_record_names_is_hung_up,
+           who_is_held_does_not_notice, one_connection_of_who_is_held_is_kept,
+           no_more_are_kept_than_may_be, without_a_keeper_nothing_is_kept);

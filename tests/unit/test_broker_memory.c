@@ -197,6 +197,37 @@ static struct world_runtime *outlives_the_daemon(struct world *world)
     return runtime;
 }
 
+static bool has_kept(const struct world *world)
+{
+    for (size_t i = 0; i < world->n_connections; i++) {
+        if (world->connections[i]->kept != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Likewise, and that one reads what was in flight. */
+static struct world_runtime *is_awaited(struct world *world)
+{
+    struct world_runtime *runtime = runtime_in(world, "/resume", "aaaaaaaa");
+
+    world_start(runtime);
+    while (!has_kept(world) && world_serve_one(runtime))
+        ;
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    return runtime;
+}
+
+/* It does not notice. */
+static struct world_runtime *is_held_over_a_restart(struct world *world)
+{
+    struct world_runtime *runtime = is_held(world);
+
+    world_pass(world, span_from_ms(500), true);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    return runtime;
+}
+
 /* Another one of its process, and two that have ended. */
 static struct world_runtime *has_company(struct world *world)
 {
@@ -247,6 +278,8 @@ static const struct life {
     {"has no pid", has_no_pid},
     {"is native", is_native},
     {"outlives the daemon", outlives_the_daemon},
+    {"is awaited", is_awaited},
+    {"is held over a restart", is_held_over_a_restart},
     {"has company", has_company},
     {"is held by an operator", is_held_by_an_operator},
 };
@@ -279,7 +312,7 @@ static void check(const struct life *life, const struct world_runtime *runtime, 
 static size_t live(const struct life *life, size_t fails_at)
 {
     struct shortage shortage = {.fails_at = fails_at};
-    struct world *world = world_new(policy);
+    struct world *world = world_new_keeping(policy, 100000, 8);
     struct world_runtime *runtime;
 
     world->context = &shortage;
