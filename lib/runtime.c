@@ -299,13 +299,13 @@ int runtime_mark(struct runtime *runtime, enum record_phase phase, const struct 
     return broker_mark(runtime->broker, place->slot, &record);
 }
 
-static enum record_phase phase_of(enum runtime_state state)
+static enum record_phase phase_of(const struct runtime *runtime)
 {
-    switch (state) {
+    switch (runtime->state) {
     case RUNTIME_DECIDING:
     case RUNTIME_ASKING:
     case RUNTIME_APPLYING:
-        return RECORD_BEGUN;
+        return runtime->has_failed ? RECORD_WITHDRAWING : RECORD_BEGUN;
     case RUNTIME_WITHDRAWING:
         return RECORD_WITHDRAWING;
     case RUNTIME_HELD:
@@ -324,7 +324,7 @@ static enum record_phase phase_of(enum runtime_state state)
 
 void runtime_mark_progress(struct runtime *runtime, struct moment now)
 {
-    enum record_phase phase = phase_of(runtime->state);
+    enum record_phase phase = phase_of(runtime);
 
     /* Without a rule there is only a hold to go on with. */
     if (phase == RECORD_NONE ||

@@ -438,7 +438,8 @@ void apply_advance(struct runtime *runtime, struct moment now)
         return;
     if (runtime->state == RUNTIME_ASKING) {
         /* An earlier daemon did some of it: what can be taken back depends on the answers. */
-        if (is_out_of_time(runtime, now) && plan_next_undo(&runtime->plan))
+        if (is_out_of_time(runtime, now) && plan_next(&runtime->plan) &&
+            plan_next_undo(&runtime->plan))
             runtime->has_failed = true;
         if (is_out_of_time(runtime, now)) {
             give_up(runtime, now);

@@ -276,8 +276,8 @@ START_TEST(the_deadline_goes_on_over_restarts)
 }
 END_TEST
 
-/* Two daemons, the first of which dies before, or after, it begins to take back what there is no
- * time left to complete. */
+/* Three daemons, the first of which dies before, or after, it begins to take back what there is no
+ * time left to complete, and the second while it asks what it has to know for that. */
 START_TEST(a_restart_goes_on_with_taking_back)
 {
     static const int64_t at_ms[] = {2450, 2600};
@@ -298,6 +298,10 @@ START_TEST(a_restart_goes_on_with_taking_back)
         world_restart(world, BROKER_TRUSTS_RECORDS);
         world_pass(world, span_from_ms(100), false);
         runtime->is_stuck = false;
+        world_connect_port(runtime, 0);
+        ck_assert(world_serve_one(runtime));
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_ASKING);
+        world_restart(world, BROKER_TRUSTS_RECORDS);
         world_connect_port(runtime, 0);
         world_pass(world, span_from_s(5), true);
         ck_assert_ptr_null(world_variable(runtime, "A"));
