@@ -356,8 +356,10 @@ static void check_outcome(const struct history *history, const struct actor *act
 {
     const struct runtime *seen = promises_find(history, actor);
 
-    if (!seen || !is_known_from_the_beginning(actor, seen) || actor->is_namesake ||
-        actor->is_over || seen->state < RUNTIME_RUNNING || seen->state > RUNTIME_GONE)
+    /* A last connection that was heard after its death is of nobody that is known. */
+    if (!seen || seen->start_time == 0 || !is_known_from_the_beginning(actor, seen) ||
+        actor->is_namesake || actor->is_over || seen->state < RUNTIME_RUNNING ||
+        seen->state > RUNTIME_GONE)
         return;
     switch (seen->outcome) {
     case OUTCOME_APPLIED:
