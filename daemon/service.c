@@ -163,9 +163,8 @@ bool service_has_manager(void)
     return manager() != NULL;
 }
 
-/* One message that goes with it, if any. */
-static ssize_t send_text(int to, const struct sockaddr_un *address, socklen_t address_size,
-                         const char *text, int fd)
+static ssize_t send_descriptor(int to, const struct sockaddr_un *address, socklen_t size,
+                               const char *text, int fd)
 {
     struct iovec bytes = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
     union {
@@ -174,18 +173,16 @@ static ssize_t send_text(int to, const struct sockaddr_un *address, socklen_t ad
     } rights = {.header = {.cmsg_level = SOL_SOCKET,
                            .cmsg_type = SCM_RIGHTS,
                            .cmsg_len = CMSG_LEN(sizeof fd)}};
-    struct msghdr message = {
+    const struct msghdr message = {
         .msg_name = (void *)(uintptr_t)address,
-        .msg_namelen = address_size,
+        .msg_namelen = size,
         .msg_iov = &bytes,
         .msg_iovlen = 1,
+        .msg_control = &rights,
+        .msg_controllen = sizeof rights.space,
     };
 
-    if (fd >= 0) {
-        memcpy(CMSG_DATA(&rights.header), &fd, sizeof fd);
-        message.msg_control = &rights;
-        message.msg_controllen = sizeof rights.space;
-    }
+    memcpy(CMSG_DATA(&rights.header), &fd, sizeof fd);
     return sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -196,6 +193,8 @@ enum service_told service_tell(const char *text, int fd)
     const char *path = manager();
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     enum service_told told;
+    socklen_t size;
+    ssize_t sent;
     int to;
 
     if (!path)
@@ -203,11 +202,14 @@ enum service_told service_tell(const char *text, int fd)
     memcpy(address.sun_path, path, strlen(path));
     if (path[0] == '@')
         address.sun_path[0] = '\0';
+    size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (to < 0)
         return passes(errno) ? SERVICE_IS_BUSY : SERVICE_HAS_NOBODY;
-    if (send_text(to, &address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)),
-                  text, fd) >= 0)
+    sent = fd >= 0 ? send_descriptor(to, &address, size, text, fd)
+                   : sendto(to, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
+                            (const struct sockaddr *)&address, size);
+    if (sent >= 0)
         told = SERVICE_TOLD;
     else
         told = passes(errno) ? SERVICE_IS_BUSY : SERVICE_HAS_NOBODY;

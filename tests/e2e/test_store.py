@@ -182,13 +182,14 @@ def test_a_removal_is_told_when_somebody_listens(daemon, manager, fake, folder):
 def test_a_hang_up_is_one_whoever_else_has_it(daemon, manager, fake, folder):
     """After an error of the profiler set the runtime waits for us to close."""
     one = daemon([plan(folder)])
-    runtime = stands_at(one, fake, "startup-profiler", "refuse=startup-profiler@1:80004005")
+    runtime = stands_at(one, fake, "startup-profiler", "refuse=startup-profiler@1:80004005", "leave-open=startup-profiler@1")
     manager.until(lambda kept: len(kept) == 1)
     manager.be_deaf()
     runtime.thaw()
     # Refused unread, it has no arguments.
     assert runtime.commands() == [*whole(folder)[:4], "profiler", *BACK, "resume"]
-    assert len(manager.kept) == 1
+    (connection,) = manager.kept.values()
+    assert connection.recv(1) == b""
     manager.read()
     manager.until(lambda kept: not kept)
 

@@ -343,6 +343,9 @@ void world_keep(struct world_connection *connection, uint64_t kept)
 {
     if (connection->is_closed || connection->kept != 0)
         world_fail("a connection was to be kept that is closed, or is kept");
+    /* Should the daemon die between the two, it has to be there before what is sent. */
+    if (connection->message)
+        world_fail("a connection was to be kept after something was sent on it");
     for (size_t i = 0; i < connection->world->n_open; i++) {
         if (connection->world->open[i]->kept == kept)
             world_fail("two connections were to be kept under one number");
