@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each test finds the service running as after a boot, with the policy it asks for."""
 
+import os
 import pathlib
 import shutil
 import sys
@@ -11,8 +12,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
 
+import apps  # noqa: E402
 import inside  # noqa: E402
+import rig as rigs  # noqa: E402
 import runtimes  # noqa: E402
+import services  # noqa: E402
 
 NO_RULES = """version: 1
 control: { path: /run/diagport/control.sock, read: { groups: [diagport] }, admin: { groups: [diagport-admin] } }
@@ -27,10 +31,11 @@ def stop_everything():
 
 @pytest.fixture
 def service():
-    """Starts the service with a policy; given back is the pid of the daemon."""
+    """Starts the service with a policy, or with the one that is there; given back is the pid of the daemon."""
 
     def start(policy=NO_RULES):
-        inside.write_policy(policy)
+        if policy is not None:
+            inside.write_policy(policy)
         inside.systemctl("start", inside.SOCKET, inside.CONTROL_SOCKET, inside.SERVICE)
         return inside.main_pid()
 
@@ -39,10 +44,33 @@ def service():
         record.unlink()
     yield start
     stop_everything()
-    for drop_in in pathlib.Path("/etc/systemd/system").glob("diagport*.d"):
+    for drop_in in services.UNITS.glob("*.d"):
         shutil.rmtree(drop_in)
     inside.systemctl("daemon-reload")
 
 
 fake = runtimes.maker(runtimes.Fake, "service")
 fleet = runtimes.maker(runtimes.Fleet, "service")
+
+
+@pytest.fixture(scope="session")
+def rig():
+    if not os.environ["DIAGPORT_RIG"]:
+        pytest.skip("there is no .NET SDK on this machine, so no rig of .NET programs")
+    return rigs.Rig(os.environ["DIAGPORT_RIG"])
+
+
+@pytest.fixture
+def start(service, rig):
+    """Starts programs of the rig by name as units, which tell of themselves and run until they are told to end."""
+    made = []
+
+    def start_one(name, unit, *lines, environment=None, **options):
+        command = [*apps.command(rig, name), "--names", ",".join(apps.UNTOUCHED_VARIABLES), "--wait"]
+        made.append(services.Service(unit, command, *lines, environment={**apps.LAUNCH, **(environment or {})}, **options))
+        return made[-1]
+
+    yield start_one
+    for one in made:
+        one.remove()
+    inside.systemctl("daemon-reload")

@@ -83,6 +83,22 @@ def write_drop_in(unit, text):
     systemctl("daemon-reload")
 
 
+def write_rules(*rules, **keys):
+    """A policy with these rules, which are for everybody here: what is in a container as we are, too."""
+    for one in rules:
+        one["match"] = {"container": "any", **one["match"]}
+    write_policy(json.dumps({"version": 1, **keys, "rules": rules}))
+    run("diagportd", "--check")
+
+
+def drop_in(unit, name, text):
+    """Lines for a unit beside its own; the `service` fixture removes them."""
+    folder = pathlib.Path(f"/etc/systemd/system/{unit}.d")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.conf").write_text(text)
+    systemctl("daemon-reload")
+
+
 class Journal:
     """What is written to the journal from now on."""
 

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans under way while the daemon is restarted and killed: each step once, Resume last, nobody resumed early."""
 
+import os
 import random
+import re
 import signal
+import time
 
 import inside
+import pytest
+from apps import CORECLR, WHOLE, told, whole_rule
 from inside import PORT, SERVICE, systemctl
 
 N_VARIABLES = 8
+CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916dd}"
+HOOK, PROFILER = (inside.pathlib.Path("/usr/local/share") / name for name in ("Hook.dll", "profiler.so"))
 
 PLAN = """version: 1
 rules:
@@ -23,33 +30,122 @@ rules:
     command_timeout: 1m
 """ % ", ".join(f'V{n}: "{n}"' for n in range(N_VARIABLES))
 
-
-def everybody_has_it(many, how):
-    summary = many.summary()
-    assert summary["resumed"] == many.count, how
-    outcomes = {one["outcome"] for one in inside.runtimes()}
-    assert outcomes <= {"applied", "late"}, (how, outcomes)
+N_RESTARTS = 100
 
 
-def is_under_way():
-    return inside.ctl_json("status")["runtimes"]["applying"] > 0
+class Simulated:
+    """Fifty runtimes that take their time."""
+
+    steps = 100
+
+    def __init__(self, fleet):
+        self.fleet = fleet
+        self.many = None
+        HOOK.write_text("fake-hook: ok\n")
+        PROFILER.write_text("fake-profiler: main\n")
+
+    def rule(self):
+        return {
+            "name": "planned",
+            "match": {"exe": "*/fake-runtime"},
+            "env": {f"V{n}": str(n) for n in range(N_VARIABLES)},
+            "profilers": [{"clsid": CLSID, "path": str(PROFILER), "required": False}],
+            "startup_hooks": [{"path": str(HOOK), "required": False}],
+            "deadline": "5m",
+            "command_timeout": "1m",
+        }
+
+    def come(self, wave):
+        variables = [item for n in range(N_VARIABLES) for item in ("--expect-env", f"V{n}={n}")]
+        self.many = self.fleet(PORT, 50, "--together", "--may-repeat", *variables, behaviours=["delay=any:150"])
+
+    def all_run(self):
+        return self.many.process.poll() is not None
+
+    def check(self, journal):
+        """With every variable, since Resume comes last, and no profiler or hook twice."""
+        assert self.many.summary()["resumed"] == self.many.count
 
 
-def test_restarted_at_random_points(service, fleet):
-    service(PLAN)
-    many = fleet(PORT, 50, "--together", "--may-repeat", "--expect-env", "V7=7", behaviours=["delay=any:60"])
-    inside.until(is_under_way)
-    dice = random.Random(1)
-    for _ in range(12):
-        if dice.randrange(2):
-            systemctl("restart", SERVICE)
-        else:
-            before = inside.main_pid()
-            inside.signal(signal.SIGKILL, before)
-            inside.until(inside.main_pid, lambda pid, old=before: pid not in (0, old))
-            # Crashes count against the start limit, and so many in ten seconds are for the rescue.
-            systemctl("reset-failed", SERVICE)
-    everybody_has_it(many, "seed 1")
+class Real:
+    """Five programs of different runtimes, each a unit."""
+
+    steps = 2000
+
+    def __init__(self, start, rig):
+        self.start, self.rig = start, rig
+        self.apps = []
+
+    def rule(self):
+        rule = whole_rule(self.rig, required=False, match={"unit": "app-*.service"}, name="planned", deadline="5m",
+                          command_timeout="1m")
+        rule["env"] = {**{f"DIAGPORT_TEST_MANY_{n}": "x" for n in range(2000)}, **rule["env"]}
+        return rule
+
+    def come(self, wave):
+        self.apps = [self.start(name, f"app-{name}-{wave}", "DynamicUser=yes") for name in (*CORECLR, "single-file-10")]
+
+    def all_run(self):
+        return not any(app.has_said_nothing() for app in self.apps)
+
+    def check(self, journal):
+        """With every variable, and the others once; unless their answer was lost with a daemon: nobody tries twice."""
+        for app in self.apps:
+            report = told(app)
+            lost = {entry["DIAGPORT_NAME"] for entry in journal.entries(
+                f"DIAGPORT_PID={app.pid}", "DIAGPORT_RESULT=lost")}
+            assert report["managed"] == WHOLE["managed"]
+            assert report["hooks"] in ([WHOLE["hooks"], []] if self.rig.hook_a in lost else [WHOLE["hooks"]]), lost
+            for seen, path in (("profiler", self.rig.profiler), ("profiler_notify", self.rig.profiler_notify)):
+                assert report[seen] in ([WHOLE[seen], None] if path in lost else [WHOLE[seen]]), lost
+            app.finish()
+            app.remove()
+
+
+def steps():
+    return int(re.search(r"^diagport_steps_total\{kind=\"env\",result=\"ok\"\} (\d+)", inside.ctl("metrics"), re.M)[1])
+
+
+def go_down(dice):
+    """It ends in one of three ways; how long nobody was there then."""
+    how = dice.choice([None, signal.SIGKILL, signal.SIGABRT])
+    before, since = inside.main_pid(), time.monotonic()
+    if how is None:
+        systemctl("restart", SERVICE)
+    else:
+        inside.signal(how, before)
+        inside.until(inside.main_pid, lambda pid: pid not in (0, before))
+    # Crashes count against the start limit, and so many in ten seconds are for the rescue.
+    systemctl("reset-failed", SERVICE)
+    inside.ctl("status")
+    return time.monotonic() - since
+
+
+@pytest.mark.parametrize("kind", ["simulated", "real"])
+def test_a_hundred_restarts_at_random_points(service, request, capsys, kind):
+    if kind == "real":
+        crowd = Real(request.getfixturevalue("start"), request.getfixturevalue("rig"))
+    else:
+        crowd = Simulated(request.getfixturevalue("fleet"))
+    seed = int(os.environ.get("DIAGPORT_SEED") or random.SystemRandom().randrange(1 << 31))
+    dice = random.Random(seed)
+    with capsys.disabled():
+        print(f"\n{kind}: seed {seed} ", end="", flush=True)
+    journal = inside.Journal()
+    inside.write_rules(crowd.rule())
+    service(None)
+    down, wave = [], 0
+    while len(down) < N_RESTARTS:
+        wave += 1
+        crowd.come(wave)
+        while not crowd.all_run() and len(down) < N_RESTARTS:
+            # Of this daemon: some are caught in the middle of it, and some at its start.
+            wanted = dice.randrange(crowd.steps)
+            inside.until(lambda n=wanted: steps() >= n or crowd.all_run())
+            down.append(go_down(dice))
+        crowd.check(journal)
+    with capsys.disabled():
+        print(f"waves {wave}, longest time without a daemon {max(down):.2f} s ", end="", flush=True)
 
 
 def test_who_is_held_stays_held(service, fake):
