@@ -76,13 +76,6 @@ def write_policy(text):
     POLICY.chmod(0o644)
 
 
-def write_drop_in(unit, text):
-    folder = pathlib.Path(f"/etc/systemd/system/{unit}.d")
-    folder.mkdir(exist_ok=True)
-    (folder / "50-test.conf").write_text(text)
-    systemctl("daemon-reload")
-
-
 def write_rules(*rules, **keys):
     """A policy with these rules, which are for everybody here: what is in a container as we are, too."""
     for one in rules:

@@ -118,7 +118,7 @@ def test_a_stop_empties_it(service, fake):
 @pytest.mark.parametrize(("store", "n"), [(1024, 256), (8, 8)])
 def test_more_than_there_is_room_for(service, fleet, store, n):
     """One user has a quarter of what the daemon keeps; and systemd may take less than the daemon thinks."""
-    inside.write_drop_in(SERVICE, f"[Service]\nFileDescriptorStoreMax={store}\n")
+    inside.drop_in(SERVICE, "50-test", f"[Service]\nFileDescriptorStoreMax={store}\n")
     service(HELD)
     many = fleet(PORT, 300, "--together")
     held = inside.until(lambda: inside.runtimes(state="held"), lambda held: len(held) == 300)
