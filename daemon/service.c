@@ -292,7 +292,6 @@ struct moment service_next(const struct service *service)
     struct moment next = moment_earlier(service->sign_at, service->ready_at);
 
     next = moment_earlier(next, service->extend_at);
-
     return service->status_waits ? moment_earlier(next, service->status_at) : next;
 }
 

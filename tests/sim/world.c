@@ -194,6 +194,12 @@ static void leave_open(struct world *world, struct action *action, struct world_
     *end = question;
 }
 
+static void note_slot(struct world *world, uint32_t slot)
+{
+    if (world->n_slots <= slot)
+        world->n_slots = slot + 1;
+}
+
 /* Who was resumed is never to be gone on with, whatever is written about him later. */
 static void put_mark(struct world *world, const struct action *action)
 {
@@ -209,8 +215,7 @@ static void put_mark(struct world *world, const struct action *action)
         before.start_time == after.start_time && guid_compare(&before.cookie, &after.cookie) == 0)
         world_fail("the mark of a Resume was taken back");
     world->n_marks++;
-    if (world->n_slots <= action->slot)
-        world->n_slots = action->slot + 1;
+    note_slot(world, action->slot);
 }
 
 static void tear_mark(struct world *world, const struct action *action)
@@ -223,8 +228,7 @@ static void tear_mark(struct world *world, const struct action *action)
         world->n_torn -= slot[i] != whole[i];
         slot[i] = whole[i];
     }
-    if (world->n_slots <= action->slot)
-        world->n_slots = action->slot + 1;
+    note_slot(world, action->slot);
 }
 
 void world_let_die(struct world *world, uint32_t at_action, uint32_t n_torn)

@@ -2,7 +2,6 @@
 """A start and a stop that take longer than the unit allows, and go on, are not ended."""
 
 import os
-import pathlib
 import pwd
 import shutil
 import signal
@@ -10,8 +9,6 @@ import signal
 import faults
 import inside
 from inside import PORT, SERVICE, systemctl
-
-DROP_IN = pathlib.Path("/etc/systemd/system/diagportd.service.d/patience.conf")
 
 POLICY = """version: 1
 rules:
@@ -23,15 +20,9 @@ rules:
 """
 
 
-def drop_in(text):
-    DROP_IN.parent.mkdir(exist_ok=True)
-    DROP_IN.write_text("[Service]\n" + text)
-    systemctl("daemon-reload")
-
-
 def test_a_stop_that_waits_for_an_answer(service, fake):
     before = service(POLICY)
-    drop_in("TimeoutStopSec=1s\n")
+    inside.drop_in(SERVICE, "50-test", "[Service]\nTimeoutStopSec=1s\n")
     runtime = fake(PORT, "stop-before-reply=set-env@1", arguments=["planned"])
     runtime.stands()
     journal = inside.Journal()
@@ -68,7 +59,8 @@ def test_a_start_that_looks_at_many(service, fake):
     slow = faults.Faults(Place)
     slow.slow("open", 200, times=1 << 32)
     variables = {**slow.environment, "LD_PRELOAD": Place.LIBRARY}
-    drop_in("TimeoutStartSec=1s\n" + "".join(f'Environment="{name}={value}"\n' for name, value in variables.items()))
+    lines = ["[Service]", "TimeoutStartSec=1s", *(f'Environment="{name}={value}"' for name, value in variables.items())]
+    inside.drop_in(SERVICE, "50-test", "\n".join(lines) + "\n")
     before = inside.main_pid()
     inside.signal(signal.SIGKILL, before)
     inside.until(inside.main_pid, lambda pid: pid not in (0, before))

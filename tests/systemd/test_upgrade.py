@@ -12,7 +12,6 @@ from inside import PORT, SERVICE, systemctl
 
 PROGRAM = pathlib.Path("/usr/local/sbin/diagportd")
 RECORDS = inside.STATE / "records"
-DROP_IN = pathlib.Path("/etc/systemd/system/diagportd.service.d/upgrade.conf")
 
 POLICY = """version: 1
 rules:
@@ -58,9 +57,8 @@ def other_version():
 
 
 def records_become(function):
-    DROP_IN.parent.mkdir(exist_ok=True)
-    DROP_IN.write_text(BETWEEN.format(tests=pathlib.Path(records.__file__).parent, function=function, path=RECORDS))
-    systemctl("daemon-reload")
+    text = BETWEEN.format(tests=pathlib.Path(records.__file__).parent, function=function, path=RECORDS)
+    inside.drop_in(SERVICE, "50-test", text)
 
 
 def waits(runtime):

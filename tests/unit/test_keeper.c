@@ -2,67 +2,16 @@
 
 #include "tests/unit/unit.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/keeper.h"
 #include "daemon/service.h"
 #include "lib/broker.h"
-
-/* A service manager that lets go of whatever it is given: what it was told, one text at a time. */
-struct manager {
-    int fd;
-    char text[1024];
-    bool has_descriptor; /* came with it */
-};
-
-static struct manager manager_new(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    socklen_t length = sizeof address;
-    struct manager manager = {
-        .fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
-    };
-    char name[64];
-
-    ck_assert_int_eq(bind(manager.fd, (const struct sockaddr *)&address, sizeof(sa_family_t)), 0);
-    ck_assert_int_eq(getsockname(manager.fd, (struct sockaddr *)&address, &length), 0);
-    snprintf(name, sizeof name, "@%.*s", (int)(length - sizeof(sa_family_t) - 1),
-             address.sun_path + 1);
-    setenv("NOTIFY_SOCKET", name, 1);
-    return manager;
-}
-
-/* "" when there is nothing. */
-static const char *heard(struct manager *manager)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } rights;
-    struct iovec bytes = {.iov_base = manager->text, .iov_len = sizeof manager->text - 1};
-    struct msghdr message = {
-        .msg_iov = &bytes,
-        .msg_iovlen = 1,
-        .msg_control = &rights,
-        .msg_controllen = sizeof rights,
-    };
-    ssize_t length = recvmsg(manager->fd, &message, MSG_CMSG_CLOEXEC);
-    int fd;
-
-    manager->text[length > 0 ? length : 0] = '\0';
-    manager->has_descriptor = length > 0 && message.msg_controllen > 0;
-    if (manager->has_descriptor) {
-        memcpy(&fd, CMSG_DATA(&rights.header), sizeof fd);
-        close(fd);
-    }
-    return manager->text;
-}
+#include "tests/unit/unit_manager.h"
 
 static struct moment at_ms(int64_t ms)
 {
@@ -81,17 +30,17 @@ static size_t fill(void)
 
 START_TEST(it_is_told_what_to_keep_and_to_remove)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct keeper *keeper = keeper_new();
 
     ck_assert(keeper_put(keeper, manager.fd, 77));
-    ck_assert_str_eq(heard(&manager), "FDSTORE=1\nFDPOLL=0\nFDNAME=r-77");
+    ck_assert_str_eq(unit_manager_heard(&manager), "FDSTORE=1\nFDPOLL=0\nFDNAME=r-77");
     ck_assert(manager.has_descriptor);
     keeper_remove(keeper, 78, at_ms(0));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     for (int i = 0; i < 2; i++) {
         keeper_remove(keeper, 77, at_ms(0));
-        ck_assert_str_eq(heard(&manager), i ? "" : "FDSTOREREMOVE=1\nFDNAME=r-77");
+        ck_assert_str_eq(unit_manager_heard(&manager), i ? "" : "FDSTOREREMOVE=1\nFDNAME=r-77");
         ck_assert(!manager.has_descriptor);
     }
     ck_assert(moment_is_never(keeper_next(keeper)));
@@ -119,13 +68,13 @@ END_TEST
 /* It waits for nobody: what cannot be kept is not, and what cannot be removed is later. */
 START_TEST(a_manager_that_is_busy_is_told_later)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct keeper *keeper = keeper_new();
     size_t n_removed = 0;
 
     for (uint64_t kept = 1; kept <= 3; kept++) {
         ck_assert(keeper_put(keeper, manager.fd, kept));
-        (void)heard(&manager);
+        (void)unit_manager_heard(&manager);
     }
     fill();
     ck_assert(!keeper_put(keeper, manager.fd, 4));
@@ -134,12 +83,12 @@ START_TEST(a_manager_that_is_busy_is_told_later)
     ck_assert_int_eq(keeper_next(keeper).us, at_ms(100).us);
     keeper_run(keeper, at_ms(100));
     ck_assert_int_eq(keeper_next(keeper).us, at_ms(200).us);
-    while (*heard(&manager) != '\0')
+    while (*unit_manager_heard(&manager) != '\0')
         ;
     keeper_run(keeper, at_ms(199));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     keeper_run(keeper, at_ms(200));
-    while (*heard(&manager) != '\0')
+    while (*unit_manager_heard(&manager) != '\0')
         n_removed += strstr(manager.text, "FDSTOREREMOVE=1") != NULL;
     ck_assert_uint_eq(n_removed, 3);
     ck_assert(moment_is_never(keeper_next(keeper)));
@@ -151,18 +100,18 @@ END_TEST
 /* Those whose removal nobody has heard of take places, too. */
 START_TEST(no_more_are_kept_than_the_unit_says)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct keeper *keeper = keeper_new();
 
     for (uint64_t kept = 1; kept <= BROKER_KEPT_MAX; kept++) {
         ck_assert(keeper_put(keeper, manager.fd, kept));
-        (void)heard(&manager);
+        (void)unit_manager_heard(&manager);
     }
     ck_assert(!keeper_put(keeper, manager.fd, BROKER_KEPT_MAX + 1));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     fill();
     keeper_remove(keeper, 1, at_ms(0));
-    while (*heard(&manager) != '\0')
+    while (*unit_manager_heard(&manager) != '\0')
         ;
     ck_assert(!keeper_put(keeper, manager.fd, BROKER_KEPT_MAX + 1));
     keeper_run(keeper, at_ms(100));
@@ -187,7 +136,7 @@ START_TEST(only_its_own_names_are_taken)
                                         "r-05", "r-7 ",    "r--1", "r-18446744073709551615",
                                         "r-5",  "stored"};
     enum { N = sizeof names / sizeof names[0] };
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct keeper *keeper = keeper_new();
     struct service_sockets passed = {.list = calloc(N, sizeof *passed.list), .n = N};
     uint64_t sum = 0;
@@ -218,10 +167,10 @@ START_TEST(only_its_own_names_are_taken)
             char text[64];
 
             snprintf(text, sizeof text, "FDSTOREREMOVE=1\nFDNAME=%s", names[i]);
-            ck_assert_str_eq(heard(&manager), text);
+            ck_assert_str_eq(unit_manager_heard(&manager), text);
         }
     }
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     service_sockets_deinit(&passed);
     keeper_free(keeper);
     close(manager.fd);

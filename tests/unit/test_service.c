@@ -2,49 +2,14 @@
 
 #include "tests/unit/unit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/service.h"
-
-/* A service manager: what it was told, one text at a time. */
-struct manager {
-    int fd;
-    char text[1024];
-};
-
-static struct manager manager_new(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    socklen_t length = sizeof address;
-    struct manager manager = {
-        .fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
-    };
-    char name[64];
-
-    /* The kernel chooses an abstract name. */
-    ck_assert_int_eq(bind(manager.fd, (const struct sockaddr *)&address, sizeof(sa_family_t)), 0);
-    ck_assert_int_eq(getsockname(manager.fd, (struct sockaddr *)&address, &length), 0);
-    snprintf(name, sizeof name, "@%.*s", (int)(length - sizeof(sa_family_t) - 1),
-             address.sun_path + 1);
-    setenv("NOTIFY_SOCKET", name, 1);
-    return manager;
-}
+#include "tests/unit/unit_manager.h"
 
 #define EXTENDED "EXTEND_TIMEOUT_USEC=5000000"
-
-/* "" when there is nothing. */
-static const char *heard(struct manager *manager)
-{
-    ssize_t length = recv(manager->fd, manager->text, sizeof manager->text - 1, 0);
-
-    manager->text[length > 0 ? length : 0] = '\0';
-    return manager->text;
-}
 
 static struct moment at_ms(int64_t ms)
 {
@@ -52,12 +17,12 @@ static struct moment at_ms(int64_t ms)
 }
 
 /* One whose start is over. */
-static struct service *started(struct manager *manager)
+static struct service *started(struct unit_manager *manager)
 {
     struct service *service = service_new();
 
     service_tell_ready(service, at_ms(0));
-    ck_assert_str_eq(heard(manager), "READY=1");
+    ck_assert_str_eq(unit_manager_heard(manager), "READY=1");
     return service;
 }
 
@@ -78,18 +43,18 @@ END_TEST
 
 START_TEST(states_are_told)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct service *service = service_new();
 
     service_tell_ready(service, at_ms(0));
-    ck_assert_str_eq(heard(&manager), "READY=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), "READY=1");
     service_tell_reloading(service, (struct moment){77});
-    ck_assert_str_eq(heard(&manager), "RELOADING=1\nMONOTONIC_USEC=77");
+    ck_assert_str_eq(unit_manager_heard(&manager), "RELOADING=1\nMONOTONIC_USEC=77");
     service_tell_ready(service, at_ms(0));
-    ck_assert_str_eq(heard(&manager), "READY=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), "READY=1");
     service_tell_stopping(service, at_ms(0));
-    ck_assert_str_eq(heard(&manager), "STOPPING=1");
-    ck_assert_str_eq(heard(&manager), EXTENDED);
+    ck_assert_str_eq(unit_manager_heard(&manager), "STOPPING=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), EXTENDED);
     service_free(service);
     close(manager.fd);
 }
@@ -98,30 +63,30 @@ END_TEST
 /* Of a start where it makes progress, of a stop in each turn, once a second at most. */
 START_TEST(it_is_told_that_it_goes_on)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct service *service = service_new();
 
     service_tell_progress(service, at_ms(0));
-    ck_assert_str_eq(heard(&manager), EXTENDED);
+    ck_assert_str_eq(unit_manager_heard(&manager), EXTENDED);
     service_tell_progress(service, at_ms(999));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     service_tell_progress(service, at_ms(1000));
-    ck_assert_str_eq(heard(&manager), EXTENDED);
+    ck_assert_str_eq(unit_manager_heard(&manager), EXTENDED);
     service_tell_ready(service, at_ms(1100));
-    ck_assert_str_eq(heard(&manager), "READY=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), "READY=1");
     /* Now it may run for as long as it likes. */
     service_tell_progress(service, at_ms(9000));
     service_run(service, at_ms(9000));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     ck_assert(moment_is_never(service_next(service)));
     service_tell_stopping(service, at_ms(9500));
-    ck_assert_str_eq(heard(&manager), "STOPPING=1");
-    ck_assert_str_eq(heard(&manager), EXTENDED);
+    ck_assert_str_eq(unit_manager_heard(&manager), "STOPPING=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), EXTENDED);
     ck_assert_int_eq(service_next(service).us, at_ms(10500).us);
     service_run(service, at_ms(10499));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     service_run(service, at_ms(10500));
-    ck_assert_str_eq(heard(&manager), EXTENDED);
+    ck_assert_str_eq(unit_manager_heard(&manager), EXTENDED);
     service_free(service);
     close(manager.fd);
 }
@@ -130,7 +95,7 @@ END_TEST
 /* Only a turn of the loop is a sign of life. */
 START_TEST(the_watchdog_is_fed_by_turns)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct service *service;
 
     setenv("WATCHDOG_USEC", "2000000", 1);
@@ -138,12 +103,12 @@ START_TEST(the_watchdog_is_fed_by_turns)
     service = started(&manager);
     ck_assert(moment_is_due(service_next(service), at_ms(0)));
     service_run(service, at_ms(0));
-    ck_assert_str_eq(heard(&manager), "WATCHDOG=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), "WATCHDOG=1");
     service_run(service, at_ms(999));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     ck_assert_int_eq(service_next(service).us, at_ms(1000).us);
     service_run(service, at_ms(1000));
-    ck_assert_str_eq(heard(&manager), "WATCHDOG=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), "WATCHDOG=1");
     service_free(service);
     setenv("WATCHDOG_PID", "1", 1);
     service = started(&manager);
@@ -158,7 +123,7 @@ END_TEST
 /* A manager that does not read keeps nobody waiting, and hears it later. */
 START_TEST(what_cannot_be_told_is_told_again)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct service *service = started(&manager);
     size_t n = 0;
 
@@ -167,10 +132,10 @@ START_TEST(what_cannot_be_told_is_told_again)
         ck_assert_uint_lt(n++, 100000);
     }
     ck_assert_int_eq(service_next(service).us, at_ms(100).us);
-    while (*heard(&manager) != '\0')
+    while (*unit_manager_heard(&manager) != '\0')
         ;
     service_run(service, at_ms(100));
-    ck_assert_str_eq(heard(&manager), "READY=1");
+    ck_assert_str_eq(unit_manager_heard(&manager), "READY=1");
     ck_assert(moment_is_never(service_next(service)));
     service_free(service);
     close(manager.fd);
@@ -179,22 +144,22 @@ END_TEST
 
 START_TEST(a_status_is_told_once_a_second)
 {
-    struct manager manager = manager_new();
+    struct unit_manager manager = unit_manager_new();
     struct service *service = started(&manager);
 
     ck_assert(service_wants_status(service, at_ms(0)));
     service_tell_status(service, "one", at_ms(0));
-    ck_assert_str_eq(heard(&manager), "STATUS=one");
+    ck_assert_str_eq(unit_manager_heard(&manager), "STATUS=one");
     /* It may change meanwhile, and nothing else may wake us. */
     ck_assert(!service_wants_status(service, at_ms(999)));
     ck_assert_int_eq(service_next(service).us, at_ms(1000).us);
     ck_assert(service_wants_status(service, at_ms(1000)));
     service_tell_status(service, "one", at_ms(1000));
-    ck_assert_str_eq(heard(&manager), "");
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
     /* It has not: then only what happens wakes us. */
     ck_assert(moment_is_never(service_next(service)));
     service_tell_status(service, "two", at_ms(1001));
-    ck_assert_str_eq(heard(&manager), "STATUS=two");
+    ck_assert_str_eq(unit_manager_heard(&manager), "STATUS=two");
     service_free(service);
     close(manager.fd);
 }
