@@ -271,7 +271,7 @@ static int write_content(int folder, const struct content *content)
     print_content(content, &text);
     error = bytes_finish(&text);
     if (error == 0)
-        error = file_write(&place, text.data, text.length, false);
+        error = file_ensure(&place, text.data, text.length);
     bytes_deinit(&text);
     return error;
 }

@@ -93,7 +93,7 @@ static int write_text(const struct snapshots *snapshots, const struct bytes *tex
     };
 
     name_file(file, name->policy);
-    return file_write(&place, text->data, text->length, false);
+    return file_ensure(&place, text->data, text->length);
 }
 
 int snapshots_keep(struct snapshots *snapshots, const struct policy *policy,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,5 +107,31 @@ int file_read_own(int folder, const char *name, uid_t owner, size_t max, char **
         return error;
     }
     *ret_bytes = bytes;
+    return 0;
+}
+
+/* Those of this process's user that are to be somebody else's are not, though they can be read. */
+static bool is_so(const struct file_place *place, const void *content, size_t length)
+{
+    struct stat status;
+    char *bytes;
+    size_t found;
+    bool is_same;
+
+    if (fstatat(place->folder, place->name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        (status.st_mode & ALLPERMS) != place->mode || status.st_uid != place->owner ||
+        file_read_own(place->folder, place->name, place->owner, length, &bytes, &found) != 0)
+        return false;
+    is_same = found == length && memcmp(bytes, content, length) == 0;
+    free(bytes);
+    return is_same;
+}
+
+int file_ensure(const struct file_place *place, const void *content, size_t length)
+{
+    if (!is_so(place, content, length))
+        return file_write(place, content, length, false);
+    /* Of one who died while he wrote it. */
+    unlinkat(place->folder, place->temporary, 0);
     return 0;
 }

@@ -29,6 +29,9 @@ struct file_place {
 int file_write(const struct file_place *place, const void *content, size_t length,
                bool is_synced) MUST_CHECK;
 
+/* The same for a private file, not synced: one that is exactly so already is left alone. */
+int file_ensure(const struct file_place *place, const void *content, size_t length) MUST_CHECK;
+
 /*
  * Reads all of a file of at most `max` bytes: a regular one, of this process's
  * user or of `owner`, that nobody else may read or write, and no link. The bytes

@@ -356,6 +356,34 @@ START_TEST(a_death_on_the_way_changes_nothing)
 }
 END_TEST
 
+static ino_t inode_of(const char *path)
+{
+    struct stat status;
+
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_mode & ALLPERMS, 0600);
+    return status.st_ino;
+}
+
+/* A reload of the same policy writes nothing; what somebody has touched is written again. */
+START_TEST(what_is_so_already_is_left_alone)
+{
+    const char *const files[] = {name_file, text_file};
+
+    set_up();
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        ino_t before = inode_of(files[i]);
+
+        set(one_rule);
+        ck_assert_uint_eq(inode_of(files[i]), before);
+        ck_assert_int_eq(chmod(files[i], 0640), 0);
+        set(one_rule);
+        ck_assert_uint_ne(inode_of(files[i]), before);
+    }
+    tear_down();
+}
+END_TEST
+
 /* What cannot be noted leaves no older one. */
 START_TEST(a_failure_leaves_none)
 {
@@ -399,4 +427,5 @@ END_TEST
 UNIT_TESTS(what_was_set_last_is_loaded, one_of_another_file_stays_its_own,
            what_is_not_as_it_was_written_is_none, what_it_says_counts, of_another_boot_it_is_none,
            what_others_could_have_written_is_none, what_this_version_cannot_read_is_told,
-           a_death_on_the_way_changes_nothing, a_failure_leaves_none, memory_runs_out);
+           a_death_on_the_way_changes_nothing, what_is_so_already_is_left_alone,
+           a_failure_leaves_none, memory_runs_out);
