@@ -575,6 +575,8 @@ void resume_lost(struct runtime *runtime, struct moment now);
 /* A connection of it that is not counted is resumed, so another one may wait for what was taken for
  * its own. */
 void resume_uncounted(struct runtime *runtime, struct moment now);
+/* Its process has another runtime, so if the picture said that this one runs, it said nothing. */
+void resume_doubt(struct runtime *runtime, struct moment now);
 void resume_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now);
 void resume_deadline(struct runtime *runtime, struct moment now);

@@ -194,6 +194,22 @@ static bool is_probably_nameless(const struct connection *connection)
                                         &connection->broker->policy->limits);
 }
 
+/* What was read off the threads of a process may have been this one's. */
+static void doubt_others(struct process *process, struct moment now)
+{
+    struct runtime *other;
+
+    TAILQ_FOREACH(other, &process->runtimes, in_process) {
+        resume_doubt(other, now);
+    }
+}
+
+static void have_more_cookies(struct process *process, struct moment now)
+{
+    process->has_more_cookies = true;
+    doubt_others(process, now);
+}
+
 /* It is resumed, and nothing of ours says so when it comes back but its user. */
 static void be_unknown(struct connection *connection, enum connection_state state,
                        struct moment now)
@@ -202,7 +218,7 @@ static void be_unknown(struct connection *connection, enum connection_state stat
     struct process *process = process_first_of(connection->broker, connection->peer.pid);
 
     if (process && !process_knows_cookie(process, cookie))
-        process->has_more_cookies = true;
+        have_more_cookies(process, now);
     connection->is_unknown = true;
     connection_be_nameless(connection, &connection->user->pace, state, now);
 }
@@ -378,6 +394,7 @@ static void be_new(struct connection *connection, const struct facts *facts,
     process->has_more_cookies |=
         user_may_have_resumed_beside(process->user, &runtime->cookie, process->pid);
     end_replaced(process, runtime, now);
+    doubt_others(process, now);
     if (problem && process->is_identified)
         broker_peer_error(broker, PEER_CLAIMED_WRONG, &connection->peer, runtime, problem, now);
     if (may_have_been_resumed(runtime, now) && !problem)
@@ -435,7 +452,7 @@ static void be_over_cookie_limit(struct connection *connection, struct process *
 {
     broker_peer_error(connection->broker, PEER_OVER_LIMIT, &connection->peer, NULL,
                       "its process has shown more cookies than limits.cookies_per_process", now);
-    process->has_more_cookies = true;
+    have_more_cookies(process, now);
     process->over_limit_until = moment_after(now, BROKER_UNKNOWN_TIME);
     connection->over_limit_in = process->start_time;
     connection_be_nameless(connection, &process->pace, CONNECTION_NAMELESS, now);

@@ -274,6 +274,14 @@ void resume_uncounted(struct runtime *runtime, struct moment now)
         resume_all(runtime, now);
 }
 
+void resume_doubt(struct runtime *runtime, struct moment now)
+{
+    if (runtime->state != RUNTIME_RUNNING || runtime->runs_unseen || is_surely_resumed(runtime))
+        return;
+    runtime->runs_unseen = true;
+    resume_all(runtime, now);
+}
+
 /* Two runtimes of one process share the names of its threads: that one of them runs says nothing of
  * the other. */
 static enum picture picture_seen(const struct runtime *runtime, const struct facts *facts)

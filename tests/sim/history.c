@@ -227,7 +227,6 @@ void history_begin_anew(struct history *history, enum broker_trust trust)
         note_record(history, actor);
         actor->may_be_touched |= actor->is_namesake;
         actor->was_restarted = true;
-        actor->is_unrecorded |= history->has_no_records;
         /* Who could not be identified is not in the records. */
         actor->is_forgotten |= history->has_no_records || !runtime || !runtime->process ||
                                !runtime->process->is_identified;

@@ -44,7 +44,6 @@ struct actor {
     bool was_restarted;       /* the daemon was, since it came */
     bool is_forgotten;        /* and the one before did not know yet, or ever, who it was */
     struct moment planned_at; /* when it came, as a daemon that is gone wrote down */
-    bool is_unrecorded;       /* it could keep no records, of it or of its neighbours */
     bool has_failed;          /* and that it was taking back what it did */
     bool is_over;             /* its process became another program */
     bool is_namesake;         /* another one claims the same cookie */

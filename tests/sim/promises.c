@@ -530,9 +530,6 @@ static void check_all_run(struct history *history)
         /* Too few descriptors for the ports of even one of each: nobody can help that. */
         if (is_unheard(&history->actors[i]) && history->world->is_paused)
             continue;
-        /* That the threads are those of its neighbour nobody can tell who never knew of that. */
-        if (history->actors[i].has_neighbour && history->actors[i].is_unrecorded)
-            continue;
         if (is_waiting(&history->actors[i]))
             promises_broken(history, &history->actors[i], "everybody runs in the end (P1, P2)");
     }

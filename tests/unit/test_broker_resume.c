@@ -682,6 +682,35 @@ START_TEST(a_neighbour_over_the_limit_says_nothing)
 }
 END_TEST
 
+/* Nor does one that nobody knew of at the time: the daemon that resumed it could keep no records.
+ */
+START_TEST(a_neighbour_heard_of_late_says_nothing)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", TWICE);
+    struct world_runtime *neighbour = world_runtime(world, process, "bbbbbbbb", first, 1);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", twice, 2);
+
+    world_restart(world, BROKER_HAS_NO_RECORDS);
+    world_connect_port(neighbour, 0);
+    world_serve_one(neighbour);
+    ck_assert_int_eq(process->picture, WORLD_RUNNING);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    /* Both Resumes that are counted go to one of its ports. */
+    for (size_t i = 0; i < 2; i++) {
+        world_connect_port(runtime, i);
+        world_serve_one(runtime);
+    }
+    world_pass(world, span_from_s(1), false);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    ck_assert(!runtime->is_resumed[1]);
+    world_connect_port(neighbour, 0);
+    world_pass(world, span_from_s(1), true);
+    ck_assert(runtime->is_resumed[1]);
+    world_free(world);
+}
+END_TEST
+
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
            a_stall_costs_no_second_resume, every_port_of_ours_gets_its_resume,
            after_a_restart_every_port_gets_one_again, a_foreign_port_is_named,
@@ -692,7 +721,7 @@ UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_
            a_last_connection_of_the_forgotten_is_nobody,
            whose_process_has_ended_and_who_still_speaks_is_resumed,
            who_cannot_be_identified_goes_on_with_no_plan, a_neighbour_that_runs_says_nothing,
-           a_neighbour_over_the_limit_says_nothing,
+           a_neighbour_over_the_limit_says_nothing, a_neighbour_heard_of_late_says_nothing,
            neighbours_are_looked_after_when_the_handle_goes,
            neighbours_are_looked_after_when_its_owner_ends, a_second_port_without_facts_is_its_own,
            over_a_limit_another_port_is_not_forgotten, who_stays_unidentified_stays_one);
