@@ -106,7 +106,7 @@ struct broker *broker_free(struct broker *broker)
     while (!TAILQ_EMPTY(&broker->connections))
         connection_close(TAILQ_FIRST(&broker->connections), end);
     users_free(broker);
-    while (decide_forget_any(broker))
+    while (memory_drop_any(broker))
         ;
     free_listeners(broker);
     free_rule_uses(broker->counters.rules, broker->counters.n_rules);
@@ -353,7 +353,7 @@ bool broker_needs_policy(const struct broker *broker, const uint8_t id[static RE
 {
     const struct runtime *runtime;
 
-    if (has_id(broker->policy, id) || decide_remembers_policy(broker, id))
+    if (has_id(broker->policy, id) || memory_names_policy(broker, id))
         return true;
     TAILQ_FOREACH(runtime, &broker->runtimes, in_order) {
         if (runtime_is_pending(runtime) && has_id(runtime->policy, id))
@@ -410,7 +410,7 @@ int broker_remember(struct broker *broker, uint32_t slot, const struct record *r
     broker->taken_slots[slot] = 1;
     if (record->kept > broker->last_kept)
         broker->last_kept = record->kept;
-    decide_remember(broker, memory);
+    memory_add(broker, memory);
     return 0;
 }
 

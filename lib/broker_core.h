@@ -472,13 +472,6 @@ void runtime_release_process(struct runtime *runtime, struct moment now);
 void runtime_watch_alive(struct runtime *runtime, struct moment now);
 /* Whether it needs a connection and has none, after anything of that changed. */
 void runtime_judge_waiting(struct runtime *runtime);
-/* Writes down how far it is: `sending` is the step whose message comes next, or NULL. 0, -ENOMEM,
- * or -ENOSPC: no record of it can be kept. */
-int runtime_mark(struct runtime *runtime, enum record_phase phase,
-                 const struct step *sending) MUST_CHECK;
-/* Likewise after something came of it: should that fail, the record says less than is known, and
- * nothing that is not so. */
-void runtime_mark_progress(struct runtime *runtime, struct moment now);
 void runtime_attach(struct runtime *runtime, struct connection *connection, struct moment now);
 /* A connection left the runtime; it is not in its list any more. `was_answered`: it carried a
  * command whose answer came. */
@@ -502,28 +495,60 @@ bool runtime_flies_resume(const struct runtime *runtime);
 /* Gives up on the message in flight, unless it is a Resume: closes its connection. */
 void runtime_lose_flight(struct runtime *runtime, struct moment now);
 
+/* runtime_mark.c */
+
+/* Writes down how far it is: `sending` is the step whose message comes next, or NULL. 0, -ENOMEM,
+ * or -ENOSPC: no record of it can be kept. */
+int runtime_mark(struct runtime *runtime, enum record_phase phase,
+                 const struct step *sending) MUST_CHECK;
+/* Likewise after something came of it: should that fail, the record says less than is known, and
+ * nothing that is not so. */
+void runtime_mark_progress(struct runtime *runtime, struct moment now);
+
+/* memory.c */
+
+/* What an earlier daemon wrote down, which it takes; of two that say something of one runtime the
+ * one that says "resumed" counts. */
+void memory_add(struct broker *broker, struct memory *memory);
+/* What the records say about it, which is the caller's to free; NULL when they say nothing. Its
+ * slot becomes its own. */
+struct memory *memory_take(struct runtime *runtime) MUST_CHECK;
+void memory_free(struct memory *memory);
+/* True when an earlier daemon knew another runtime in its process, ended by an exec or beside it.
+ */
+bool memory_has_neighbour(struct runtime *runtime);
+/* The record that names the connection of that process, and says what is to be read there; NULL
+ * when none does. */
+const struct record *memory_find_kept(struct broker *broker, int32_t pid, uint64_t kept);
+/* True when one of them names that policy. */
+bool memory_names_policy(const struct broker *broker, const uint8_t *id);
+/* Frees one of them; false when there is none. */
+bool memory_drop_any(struct broker *broker);
+
+/* runtime_recall.c */
+
+/* Decides what becomes of it by what the records say. `facts` is NULL before it was looked at. */
+void recall_decide(struct runtime *runtime, struct memory *memory, const struct facts *facts,
+                   struct moment now);
+/* Goes on with it by its record, which names the connection that it has. */
+void recall_adopted(struct runtime *runtime, struct moment now);
+/* DECIDING, and nothing is in flight. */
+void recall_advance(struct runtime *runtime, struct moment now);
+
 /* runtime_decide.c */
 
 void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
                     struct moment now);
+/* The first rule that matches, and the beginning of its plan where there is one. */
+void decide_by_policy(struct runtime *runtime, const struct facts *facts, struct moment now);
+/* On to the facts that have to be known before the first command. */
+void decide_begin_plan(struct runtime *runtime, const struct facts *facts, struct moment now);
+/* What matches now, only for showing: what decided is a record. */
+void decide_show_match(struct runtime *runtime, struct moment now);
 void decide_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now);
 /* False when the records may lack what earlier daemons knew of it and of others in its process. */
 bool decide_has_all_records(const struct runtime *runtime);
-/* Goes on with it by its record, which names the connection that it has. */
-void decide_adopted(struct runtime *runtime, struct moment now);
-/* DECIDING, and nothing is in flight. */
-void decide_advance(struct runtime *runtime, struct moment now);
-/* The record that names the connection of that process, and says what is to be read there; NULL
- * when none does. */
-const struct record *decide_find_kept(struct broker *broker, int32_t pid, uint64_t kept);
-/* What earlier daemons wrote down, which it takes; of two that say something of one runtime the
- * one that says "resumed" counts. */
-void decide_remember(struct broker *broker, struct memory *memory);
-/* True when one of them names that policy. */
-bool decide_remembers_policy(const struct broker *broker, const uint8_t *id);
-/* Frees one of them; false when there is none. */
-bool decide_forget_any(struct broker *broker);
 /* What its own port list says, out of the environment in `attributes`. */
 void decide_ports(struct runtime *runtime, const struct attributes *attributes);
 

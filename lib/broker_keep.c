@@ -121,7 +121,7 @@ int broker_adopt(struct broker *broker, uint32_t listener, void *handle,
                  const struct broker_peer *peer, uint64_t kept, struct moment now,
                  struct connection **ret_connection)
 {
-    const struct record *record = decide_find_kept(broker, peer->pid, kept);
+    const struct record *record = memory_find_kept(broker, peer->pid, kept);
     struct action *unkeep = record ? new_unkeep(kept) : NULL;
     struct process *process = unkeep ? get_process(broker, record, peer) : NULL;
     struct connection *connection;
@@ -149,6 +149,6 @@ int broker_adopt(struct broker *broker, uint32_t listener, void *handle,
         return 0;
     }
     runtime->kept = connection;
-    decide_adopted(runtime, now);
+    recall_adopted(runtime, now);
     return 0;
 }

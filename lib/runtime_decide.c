@@ -6,7 +6,6 @@
  * nothing else.
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,96 +14,6 @@
 #include "lib/facts.h"
 #include "lib/portspec.h"
 #include "lib/settings.h"
-
-static int compare_memories(const struct memory *a, const struct memory *b)
-{
-    if (a->record.pid != b->record.pid)
-        return a->record.pid < b->record.pid ? -1 : 1;
-    if (a->record.start_time != b->record.start_time)
-        return a->record.start_time < b->record.start_time ? -1 : 1;
-    return guid_compare(&a->record.cookie, &b->record.cookie);
-}
-
-TREE_GENERATE(memory_tree, memory, link, compare_memories)
-
-static void forget(struct memory *memory)
-{
-    policy_unref(memory->policy);
-    free(memory);
-}
-
-void decide_remember(struct broker *broker, struct memory *memory)
-{
-    struct memory *other = RB_INSERT(memory_tree, &broker->memories, memory);
-
-    if (!other)
-        return;
-    /* Of two that speak of one runtime the one that is safe to believe counts. */
-    if (memory->record.phase == RECORD_RESUMED)
-        other->record = memory->record;
-    forget(memory);
-}
-
-bool decide_remembers_policy(const struct broker *broker, const uint8_t *id)
-{
-    struct memory_tree memories = {broker->memories.rbh_root};
-    struct memory *memory;
-
-    RB_FOREACH(memory, memory_tree, &memories) {
-        if (memcmp(memory->record.policy, id, RECORD_POLICY_SIZE) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool decide_forget_any(struct broker *broker)
-{
-    struct memory *memory = RB_ROOT(&broker->memories);
-
-    if (!memory)
-        return false;
-    RB_REMOVE(memory_tree, &broker->memories, memory);
-    forget(memory);
-    return true;
-}
-
-/* What an earlier daemon wrote down about it; NULL when nothing. Memories of the dead are harmless:
- * nobody else has their pid, start time and cookie. */
-static struct memory *recall(struct runtime *runtime)
-{
-    struct memory key = {.record = {.pid = runtime->pid,
-                                    .start_time = runtime->start_time,
-                                    .cookie = runtime->cookie}};
-
-    return RB_FIND(memory_tree, &runtime->broker->memories, &key);
-}
-
-/* An earlier daemon knew another runtime in its process, ended by an exec or beside it. */
-static bool recalls_neighbour(struct runtime *runtime)
-{
-    struct memory key = {.record = {.pid = runtime->pid, .start_time = runtime->start_time}};
-    const struct memory *memory = RB_NFIND(memory_tree, &runtime->broker->memories, &key);
-
-    return memory && memory->record.pid == runtime->pid &&
-           memory->record.start_time == runtime->start_time;
-}
-
-/* What the records say about it, which is the caller's to forget; NULL when they say nothing. Its
- * slot becomes its own. */
-static struct memory *take_memory(struct runtime *runtime)
-{
-    struct memory *memory = recall(runtime);
-    struct process_cookie *place;
-
-    if (!memory)
-        return NULL;
-    RB_REMOVE(memory_tree, &runtime->broker->memories, memory);
-    place = process_cookie(runtime->process, &runtime->cookie);
-    place->slot = memory->slot;
-    place->sequence = memory->record.sequence;
-    runtime->is_marked_resumed = memory->record.phase == RECORD_RESUMED;
-    return memory;
-}
 
 bool decide_has_all_records(const struct runtime *runtime)
 {
@@ -184,8 +93,7 @@ static void take_rule(struct runtime *runtime, struct moment now)
     broker_count_match(runtime->broker, runtime->policy, rule, now);
 }
 
-/* On to the facts that have to be known before the first command. */
-static void begin_plan(struct runtime *runtime, const struct facts *facts, struct moment now)
+void decide_begin_plan(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
     if (facts && facts->has_handle)
         runtime_hold_process(runtime);
@@ -194,7 +102,7 @@ static void begin_plan(struct runtime *runtime, const struct facts *facts, struc
         be_out_of_memory(runtime, now);
 }
 
-static void decide_by_policy(struct runtime *runtime, const struct facts *facts, struct moment now)
+void decide_by_policy(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
     const struct policy_rule *rule;
     const char *problem;
@@ -233,154 +141,14 @@ static void decide_by_policy(struct runtime *runtime, const struct facts *facts,
         plan_skip_rest(&runtime->plan, problem, now);
         resume_begin(runtime, OUTCOME_UNKNOWN, problem, now);
     } else {
-        begin_plan(runtime, facts, now);
+        decide_begin_plan(runtime, facts, now);
     }
 }
 
-/* Plans of earlier daemons. */
-
-/* What matches now is only for showing: what decided is the record. */
-static void show_match(struct runtime *runtime, struct moment now)
+void decide_show_match(struct runtime *runtime, struct moment now)
 {
     if (match_decide(runtime->policy, &runtime->attributes, &runtime->decision) != 0)
         broker_out_of_memory(runtime->broker, now);
-}
-
-/* Its rule and plan as they were; false when the record does not fit to the policy it names. */
-static bool take_plan(struct runtime *runtime, const struct memory *memory, struct moment now)
-{
-    const struct record *record = &memory->record;
-
-    if (record->rule >= memory->policy->n_rules)
-        return false;
-    policy_unref(runtime->policy);
-    runtime->policy = policy_ref(memory->policy);
-    if (!runtime->is_unseen)
-        show_match(runtime, now);
-    runtime->rule = &runtime->policy->rules[record->rule];
-    return plan_build(&runtime->plan, runtime->rule) == 0 &&
-           plan_recall(&runtime->plan, record, runtime->flight == FLIGHT_STEP,
-                       runtime->rule->keys.on_lost == POLICY_LOST_SKIP, now);
-}
-
-/* Its time goes on too: neither a restart nor a crash gives it more. */
-static void take_times(struct runtime *runtime, const struct record *record, struct moment now)
-{
-    struct moment connected_at = {record->connected_at};
-
-    if (moment_is_before(connected_at, now))
-        runtime->connected_at = connected_at;
-    runtime->is_hold_wished = record->is_hold_wished;
-    runtime->hold_until = (struct moment){record->hold_until};
-    if (runtime->rule)
-        runtime->deadline_length = runtime->rule->keys.deadline;
-    deadline_set(&runtime->broker->ends, &runtime->end,
-                 moment_after(runtime->connected_at, runtime->deadline_length));
-}
-
-/* A step of it is in flight on the connection that was kept: as if it had been sent now. */
-static void await_answer(struct runtime *runtime, struct moment now)
-{
-    runtime->is_awaiting = true;
-    runtime->step = plan_awaited(&runtime->plan);
-    runtime->busy->command = plan_command(runtime->step);
-    runtime_set_next(runtime, apply_answer_deadline(runtime, now));
-}
-
-void decide_advance(struct runtime *runtime, struct moment now)
-{
-    if (!runtime->is_awaiting)
-        return;
-    runtime->is_awaiting = false;
-    /* What is sent again was refused long ago by the time that all is known. */
-    runtime->retry_at = MOMENT_NEVER;
-    runtime_set_next(runtime, MOMENT_NEVER);
-    begin_plan(runtime, NULL, now);
-}
-
-static void ask_identity(struct runtime *runtime, struct moment now)
-{
-    if (!broker_ask(runtime->broker, QUESTION_IDENTITY, NULL, runtime,
-                    broker_facts_wanted(runtime->policy), NULL, 0))
-        broker_out_of_memory(runtime->broker, now);
-}
-
-static void go_on_with_plan(struct runtime *runtime, const struct memory *memory,
-                            const struct facts *facts, struct moment now)
-{
-    const struct record *record = &memory->record;
-    static const char why[] = "the daemon before this one had it so";
-
-    runtime->is_recalled = true;
-    switch (record->phase) {
-    case RECORD_HELD:
-        runtime->outcome = (enum runtime_outcome)record->outcome;
-        if (facts && facts->has_handle)
-            runtime_hold_process(runtime);
-        runtime_set_state(runtime, RUNTIME_HELD, runtime->hold_until, why, now);
-        if (runtime->is_unseen)
-            ask_identity(runtime, now);
-        return;
-    case RECORD_KILLING:
-        runtime->outcome = (enum runtime_outcome)record->outcome;
-        kill_begin(runtime, why, now);
-        return;
-    case RECORD_WITHDRAWING:
-        runtime->has_failed = true;
-        break;
-    case RECORD_NONE:
-    case RECORD_BEGUN:
-    case RECORD_RESUMED:
-        break;
-    }
-    if (runtime->flight != FLIGHT_NONE)
-        await_answer(runtime, now);
-    else
-        begin_plan(runtime, facts, now);
-}
-
-static bool names_a_policy(const struct record *record)
-{
-    static const uint8_t none[RECORD_POLICY_SIZE];
-
-    return memcmp(record->policy, none, sizeof none) != 0;
-}
-
-/* No rule was found yet, or nothing of its plan can have reached the runtime. */
-static bool was_only_known(const struct record *record)
-{
-    for (size_t i = 0; i < record->n_runs; i++) {
-        if (record->runs[i].step != RECORD_STEP_PENDING)
-            return false;
-    }
-    return record->phase == RECORD_BEGUN;
-}
-
-/* What is decided when the records say something of it. */
-static void decide_by_record(struct runtime *runtime, struct memory *memory,
-                             const struct facts *facts, struct moment now)
-{
-    const struct record *record = &memory->record;
-
-    if (record->phase == RECORD_RESUMED) {
-        resume_begin(runtime, OUTCOME_LATE, "it was resumed before the daemon was started anew",
-                     now);
-    } else if (record->is_torn || record->outcome > OUTCOME_UNKNOWN) {
-        resume_begin(runtime, OUTCOME_UNKNOWN,
-                     "the daemon ended while it wrote down what was applied", now);
-    } else if (was_only_known(record) && !(names_a_policy(record) && memory->policy)) {
-        take_times(runtime, record, now);
-        decide_by_policy(runtime, facts, now);
-    } else if (names_a_policy(record) && (!memory->policy || !take_plan(runtime, memory, now))) {
-        plan_skip_rest(&runtime->plan, "its plan cannot be gone on with", now);
-        resume_begin(runtime, OUTCOME_UNKNOWN,
-                     "the daemon ended in the middle of its plan, and what that was is not there "
-                     "any more",
-                     now);
-    } else {
-        take_times(runtime, record, now);
-        go_on_with_plan(runtime, memory, facts, now);
-    }
 }
 
 /* Whoever comes to a daemon that goes and keeps is the next daemon's. */
@@ -411,65 +179,19 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
     if (facts && facts->environ.error == 0)
         decide_ports(runtime, &runtime->attributes);
     /* Whatever is decided: its next mark has to go where the last one is. */
-    memory = take_memory(runtime);
-    runtime->process->has_more_cookies |= recalls_neighbour(runtime);
+    memory = memory_take(runtime);
+    runtime->process->has_more_cookies |= memory_has_neighbour(runtime);
     if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))
         decide_while_stopping(runtime, memory, now);
     else if (why)
         resume_begin(runtime, OUTCOME_UNKNOWN, why, now);
     else if (memory)
-        decide_by_record(runtime, memory, facts, now);
+        recall_decide(runtime, memory, facts, now);
     else
         decide_by_policy(runtime, facts, now);
     if (memory)
-        forget(memory);
+        memory_free(memory);
     attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
-}
-
-/* Adopted. */
-
-static bool was_step_sent(const struct record *record)
-{
-    for (size_t i = 0; i < record->n_runs; i++) {
-        if (record->runs[i].step == RECORD_STEP_SENT)
-            return true;
-    }
-    return false;
-}
-
-const struct record *decide_find_kept(struct broker *broker, int32_t pid, uint64_t kept)
-{
-    struct memory key = {.record = {.pid = pid}};
-    struct memory *memory = RB_NFIND(memory_tree, &broker->memories, &key);
-    const struct record *record;
-
-    while (memory && memory->record.pid == pid && memory->record.kept != kept)
-        memory = RB_NEXT(memory_tree, &broker->memories, memory);
-    if (!memory || memory->record.pid != pid)
-        return NULL;
-    record = &memory->record;
-    return record->phase == RECORD_HELD || (record->phase == RECORD_BEGUN && was_step_sent(record))
-               ? record
-               : NULL;
-}
-
-void decide_adopted(struct runtime *runtime, struct moment now)
-{
-    struct memory *memory = take_memory(runtime);
-    struct connection *connection = runtime->kept;
-
-    assert(memory && connection);
-    runtime->is_unseen = true;
-    runtime->process->has_more_cookies |= recalls_neighbour(runtime);
-    if (memory->record.phase != RECORD_HELD) {
-        connection_set_state(connection, CONNECTION_BUSY, MOMENT_NEVER);
-        reply_keep(&connection->reply, REPLY_STATUS_MAX);
-        runtime->busy = connection;
-        runtime->flight = FLIGHT_STEP;
-        runtime->sent_at = (struct moment){memory->record.connected_at};
-    }
-    decide_by_record(runtime, memory, NULL, now);
-    forget(memory);
 }
 
 /* Its process is looked at for the first time. */
@@ -491,7 +213,7 @@ static void see(struct runtime *runtime, const struct facts *facts, struct momen
         runtime_hold_process(runtime);
     take_port(runtime, now);
     if (runtime->rule)
-        show_match(runtime, now);
+        decide_show_match(runtime, now);
     attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
     if (runtime->state >= RUNTIME_HELD)
         attributes_forget_groups(&runtime->attributes);
