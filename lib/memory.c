@@ -121,4 +121,3 @@ const struct record *memory_find_kept(struct broker *broker, int32_t pid, uint64
                ? record
                : NULL;
 }
-

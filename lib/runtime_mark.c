@@ -90,4 +90,3 @@ void runtime_mark_progress(struct runtime *runtime, struct moment now)
     if (runtime_mark(runtime, phase, NULL) == -ENOMEM)
         broker_out_of_memory(runtime->broker, now);
 }
-

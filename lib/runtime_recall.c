@@ -121,8 +121,8 @@ static bool was_only_known(const struct record *record)
     return record->phase == RECORD_BEGUN;
 }
 
-void recall_decide(struct runtime *runtime, struct memory *memory,
-                             const struct facts *facts, struct moment now)
+void recall_decide(struct runtime *runtime, struct memory *memory, const struct facts *facts,
+                   struct moment now)
 {
     const struct record *record = &memory->record;
 
@@ -165,4 +165,3 @@ void recall_adopted(struct runtime *runtime, struct moment now)
     recall_decide(runtime, memory, NULL, now);
     memory_free(memory);
 }
-

@@ -163,6 +163,15 @@ void history_forget_answers(struct history *history)
         history->actors[i].has_kept_answer = false;
 }
 
+/* Whoever dies in the act may not have come to write it down. */
+static bool is_recorded_held(const struct world *world, const struct world_runtime *runtime)
+{
+    struct record record;
+
+    return !world->is_daemon_dead ||
+           (world_find_record(world, runtime, &record) && record.phase == RECORD_HELD);
+}
+
 /* Of those that are held, how many have a connection in the store. */
 static size_t count_held(const struct history *history)
 {
@@ -172,7 +181,8 @@ static size_t count_held(const struct history *history)
         const struct world_connection *connection = history->world->open[i];
 
         n += connection->kept != 0 && connection->core &&
-             connection->core->runtime->state == RUNTIME_HELD;
+             connection->core->runtime->state == RUNTIME_HELD &&
+             is_recorded_held(history->world, connection->runtime);
     }
     return n;
 }
