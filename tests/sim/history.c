@@ -164,12 +164,13 @@ void history_forget_answers(struct history *history)
 }
 
 /* Whoever dies in the act may not have come to write it down. */
-static bool is_recorded_held(const struct world *world, const struct world_runtime *runtime)
+static bool is_recorded_held(const struct world_connection *connection)
 {
     struct record record;
 
-    return !world->is_daemon_dead ||
-           (world_find_record(world, runtime, &record) && record.phase == RECORD_HELD);
+    return !connection->world->is_daemon_dead ||
+           (world_find_record(connection->world, connection->runtime, &record) &&
+            record.phase == RECORD_HELD && record.kept == connection->kept);
 }
 
 /* Of those that are held, how many have a connection in the store. */
@@ -181,8 +182,7 @@ static size_t count_held(const struct history *history)
         const struct world_connection *connection = history->world->open[i];
 
         n += connection->kept != 0 && connection->core &&
-             connection->core->runtime->state == RUNTIME_HELD &&
-             is_recorded_held(history->world, connection->runtime);
+             connection->core->runtime->state == RUNTIME_HELD && is_recorded_held(connection);
     }
     return n;
 }
