@@ -23,9 +23,10 @@ enum {
     TRIES_MAX = 2, /* of a look whose worker ended */
 };
 
-/* Of a worker that has begun, without a sign of it; and all in all. Beginning may take longer on a
- * machine that is busy, and says nothing about the process. */
-#define SIGN_TIME span_from_ms(250)
+/* Of a worker that has begun, without a sign of it: then it is looked at, and after as long again
+ * that it has not moved since, it hangs. And all in all. Beginning may take longer on a machine
+ * that is busy, and says nothing about the process. */
+#define SIGN_TIME span_from_ms(125)
 #define LOOK_TIME span_from_ms(1000)
 /* Who looks that much too late has been stopped, or slept, and gives it the time again. */
 #define STALL_TIME span_from_ms(100)
@@ -43,7 +44,8 @@ struct place {
     struct bytes input;
     int n_tries;
     bool has_begun;
-    bool was_late; /* it was given its time again */
+    bool was_late;   /* it was given its time again */
+    bool is_suspect; /* its worker was looked at since its last sign */
     struct moment sign_end;
     struct moment end;
 };
@@ -291,6 +293,7 @@ static bool read_some(struct place *place, bool *ret_has_more)
     if (length <= 0 || !place->look)
         return false;
     place->has_begun = true;
+    place->is_suspect = false;
     place->sign_end = moment_after(clock_now(), SIGN_TIME);
     bytes_put_run(&place->input, buffer, (size_t)length);
     *ret_has_more = length == sizeof buffer;
@@ -329,16 +332,16 @@ static void give_time(struct place *place)
 {
     struct moment now = clock_now();
 
+    place->is_suspect = false;
     place->sign_end = moment_after(now, SIGN_TIME);
     place->end = moment_after(now, LOOK_TIME);
 }
 
-/* A worker that began and says no more hangs at the process that it looks at. */
-static void give_up(struct place *place)
+/* A worker that began and moves no more hangs at the process that it looks at. */
+static void give_up(struct place *place, bool hangs)
 {
     struct looks *looks = place->looks;
     uint32_t uid = place->look->entry.uid;
-    bool hangs = place->has_begun && !worker_is_starved(place->worker);
 
     place->worker = worker_abandon(place->worker);
     if (hangs)
@@ -351,6 +354,7 @@ static void give_up(struct place *place)
 static void judge_place(struct place *place)
 {
     struct moment due = place_next(place), now = clock_now();
+    bool moves;
 
     if (!moment_is_due(due, now))
         return;
@@ -363,11 +367,13 @@ static void judge_place(struct place *place)
         return;
     }
     /* On a machine that is too busy it waits for a processor, not for the process. */
-    if (!moment_is_due(place->end, now) && worker_is_starved(place->worker)) {
+    moves = worker_moves(place->worker);
+    if (!moment_is_due(place->end, now) && (moves || !place->is_suspect)) {
+        place->is_suspect = true;
         place->sign_end = moment_after(now, SIGN_TIME);
         return;
     }
-    give_up(place);
+    give_up(place, place->has_begun && !moves);
 }
 
 /* One that has a worker before one that needs one. */

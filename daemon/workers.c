@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,12 +19,16 @@
 
 #define RETRY_TIME span_from_ms(100)
 
+/* Enough for all of a process of ours. */
+enum { STATUS_SIZE = 4096 };
+
 /* One that is there, or is given up. */
 struct worker {
     TAILQ_ENTRY(worker) link;
     struct workers *workers;
     uint64_t serial;
-    pid_t pid; /* 0 while it is not known to be there */
+    int status;          /* its /proc/PID/status; -1 when it is not there */
+    uint64_t n_switches; /* as it was seen last */
     int socket;
     struct loop_watch *watch;
     bool has_ended; /* as the parent says; what its socket says may come later */
@@ -77,13 +80,15 @@ static void log_end(int status)
         log_error("a worker of diagport-probe could not be started");
 }
 
-static void take_report(struct workers *workers, const struct channel_report *report)
+static void take_report(struct workers *workers, const struct channel_report *report, int status)
 {
     struct worker *worker = find(&workers->used, report->serial);
 
     if (report->status == CHANNEL_FORKED) {
         if (worker)
-            worker->pid = report->pid;
+            worker->status = status;
+        else if (status >= 0)
+            close(status);
         return;
     }
     if (worker)
@@ -112,10 +117,10 @@ static void on_report(void *context)
 {
     struct workers *workers = context;
     struct channel_report report;
-    int error;
+    int error, status;
 
-    while ((error = channel_take_report(workers->channel, &report)) == 0)
-        take_report(workers, &report);
+    while ((error = channel_take_report(workers->channel, &report, &status)) == 0)
+        take_report(workers, &report, status);
     if (error == -EPIPE)
         be_lost(workers);
 }
@@ -189,7 +194,10 @@ struct worker *worker_new(struct workers *workers, enum worker_kind kind, int pi
 
     if (!worker)
         return NULL;
-    *worker = (struct worker){.workers = workers, .serial = ++workers->n_serials, .socket = -1};
+    *worker = (struct worker){.workers = workers,
+                              .serial = ++workers->n_serials,
+                              .status = -1,
+                              .socket = -1};
     TAILQ_INSERT_TAIL(&workers->used, worker, link);
     return start(worker, kind, pidfd, ready, context) ? worker : worker_free(worker);
 }
@@ -199,22 +207,17 @@ int worker_socket(const struct worker *worker)
     return worker->socket;
 }
 
-bool worker_is_starved(const struct worker *worker)
+bool worker_moves(struct worker *worker)
 {
-    char name[64], text[1024];
-    struct procfs_stat stat;
-    ssize_t length;
-    int fd;
+    char text[STATUS_SIZE];
+    struct procfs_motion motion;
+    uint64_t before = worker->n_switches;
+    ssize_t length = worker->status >= 0 ? pread(worker->status, text, sizeof text, 0) : -1;
 
-    if (worker->pid == 0)
+    if (length <= 0 || !procfs_read_motion(text, (size_t)length, &motion))
         return false;
-    snprintf(name, sizeof name, "/proc/%d/stat", worker->pid);
-    fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    length = read(fd, text, sizeof text);
-    close(fd);
-    return length > 0 && procfs_read_stat(text, (size_t)length, &stat) && stat.state == 'R';
+    worker->n_switches = motion.n_switches;
+    return motion.state == 'R' || motion.n_switches != before;
 }
 
 static void hang_up(struct worker *worker)
@@ -224,6 +227,9 @@ static void hang_up(struct worker *worker)
     if (worker->socket >= 0)
         close(worker->socket);
     worker->socket = -1;
+    if (worker->status >= 0)
+        close(worker->status);
+    worker->status = -1;
 }
 
 struct worker *worker_free(struct worker *worker)

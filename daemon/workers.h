@@ -50,8 +50,11 @@ struct worker *worker_new(struct workers *workers, enum worker_kind kind, int pi
 /* Its socket, without blocking; the worker keeps it. */
 int worker_socket(const struct worker *worker);
 
-/* True when it has something to do and gets no processor for it, so that it does not hang. */
-bool worker_is_starved(const struct worker *worker);
+/*
+ * True when anything has happened with it since this was asked last, or it waits for a processor.
+ * One that hangs waits in the kernel, and for one thing. False too when it cannot be seen.
+ */
+bool worker_moves(struct worker *worker);
 
 /* Lets it end by itself. Returns NULL. */
 struct worker *worker_free(struct worker *worker);

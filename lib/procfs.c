@@ -168,6 +168,17 @@ static bool read_ns_pids(struct rest line, size_t *ret_n_pids, uint64_t *ret_las
 
 enum status_line { LINE_UID = 1, LINE_GID = 2, LINE_GROUPS = 4, LINE_NS_PID = 8, LINE_OTHER = 0 };
 
+/* True for a line of that name, which is taken off it. */
+static bool take_name(struct rest *line, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (line->length < length || memcmp(line->at, name, length) != 0)
+        return false;
+    rest_skip(line, length);
+    return true;
+}
+
 /* Which line it is; takes the name off it. */
 static enum status_line line_name(struct rest *line)
 {
@@ -182,12 +193,8 @@ static enum status_line line_name(struct rest *line)
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        size_t length = strlen(names[i].name);
-
-        if (line->length >= length && memcmp(line->at, names[i].name, length) == 0) {
-            rest_skip(line, length);
+        if (take_name(line, names[i].name))
             return names[i].line;
-        }
     }
     return LINE_OTHER;
 }
@@ -248,5 +255,40 @@ bool procfs_read_status(const char *text, size_t length, struct procfs_status *r
         return false;
     }
     *ret_status = status;
+    return true;
+}
+
+static bool read_state(struct rest line, char *ret_state)
+{
+    struct rest word;
+
+    if (!next_word(&line, &word) || word.length != 1)
+        return false;
+    *ret_state = *word.at;
+    return true;
+}
+
+bool procfs_read_motion(const char *text, size_t length, struct procfs_motion *ret_motion)
+{
+    struct rest rest = {text, length};
+    uint64_t n_wished = 0, n_forced = 0;
+    unsigned n_read = 0;
+    char state = 0;
+    const char *end;
+
+    while ((end = memchr(rest.at, '\n', rest.length))) {
+        struct rest line = {rest.at, (size_t)(end - rest.at)};
+
+        rest_skip(&rest, line.length + 1);
+        if (take_name(&line, "State:"))
+            n_read += read_state(line, &state);
+        else if (take_name(&line, "voluntary_ctxt_switches:"))
+            n_read += next_number(&line, INT64_MAX, &n_wished);
+        else if (take_name(&line, "nonvoluntary_ctxt_switches:"))
+            n_read += next_number(&line, INT64_MAX, &n_forced);
+    }
+    if (n_read != 3)
+        return false;
+    *ret_motion = (struct procfs_motion){.state = state, .n_switches = n_wished + n_forced};
     return true;
 }

@@ -32,6 +32,12 @@ struct procfs_status {
     uint64_t ns_pid; /* the last one */
 };
 
+/* What changes while anything happens with a process: it waits for one thing while nothing does. */
+struct procfs_motion {
+    char state;
+    uint64_t n_switches; /* to it or away from it */
+};
+
 /* False, and nothing returned, when the text is not of this form. */
 bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_stat) MUST_CHECK;
 
@@ -43,3 +49,8 @@ bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_s
  */
 bool procfs_read_status(const char *text, size_t length,
                         struct procfs_status *ret_status) MUST_CHECK;
+
+/* Of a text that is whole, of a process of our own. False, and nothing returned, when one of its
+ * three lines is missing or malformed. */
+bool procfs_read_motion(const char *text, size_t length,
+                        struct procfs_motion *ret_motion) MUST_CHECK;

@@ -30,22 +30,23 @@ static void attach(struct msghdr *message, union control *control, const int *de
     memcpy(CMSG_DATA(header), descriptors, n * sizeof *descriptors);
 }
 
-int channel_order(int channel, const struct channel_order *order,
-                  const int descriptors[static CHANNEL_DESCRIPTORS])
+/* One whole message, with the descriptors before the first -1. */
+static int put(int channel, const void *data, size_t length, const int *descriptors,
+               size_t n_descriptors, int flags)
 {
-    struct iovec content = {.iov_base = (void *)(uintptr_t)order, .iov_len = sizeof *order};
+    struct iovec content = {.iov_base = (void *)(uintptr_t)data, .iov_len = length};
     struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1};
     union control control = {.space = {0}};
     size_t n = 0;
     ssize_t sent;
 
-    while (n < CHANNEL_DESCRIPTORS && descriptors[n] >= 0)
+    while (n < n_descriptors && descriptors[n] >= 0)
         n++;
     attach(&message, &control, descriptors, n);
     do
-        sent = sendmsg(channel, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = sendmsg(channel, &message, flags | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)sizeof *order ? 0 : sent < 0 ? -errno : -EIO;
+    return sent == (ssize_t)length ? 0 : sent < 0 ? -errno : -EIO;
 }
 
 /* The kernel gives no more than there is room for, and closes the others. */
@@ -62,10 +63,10 @@ static void detach(struct msghdr *message, int descriptors[static CHANNEL_DESCRI
         memcpy(descriptors, CMSG_DATA(header), n * sizeof *descriptors);
 }
 
-int channel_take_order(int channel, struct channel_order *ret_order,
-                       int ret_descriptors[static CHANNEL_DESCRIPTORS])
+static int take(int channel, void *data, size_t size,
+                int ret_descriptors[static CHANNEL_DESCRIPTORS], int flags)
 {
-    struct iovec content = {.iov_base = ret_order, .iov_len = sizeof *ret_order};
+    struct iovec content = {.iov_base = data, .iov_len = size};
     union control control = {.space = {0}};
     struct msghdr message = {
         .msg_iov = &content,
@@ -76,12 +77,14 @@ int channel_take_order(int channel, struct channel_order *ret_order,
     ssize_t length;
 
     do
-        length = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+        length = recvmsg(channel, &message, flags | MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
-    if (length <= 0)
-        return length == 0 ? -EPIPE : -errno;
+    if (length == 0 || (length < 0 && errno == ECONNRESET))
+        return -EPIPE;
+    if (length < 0)
+        return -errno;
     detach(&message, ret_descriptors);
-    if (length == (ssize_t)sizeof *ret_order)
+    if (length == (ssize_t)size)
         return 0;
     for (size_t i = 0; i < CHANNEL_DESCRIPTORS; i++) {
         if (ret_descriptors[i] >= 0)
@@ -90,26 +93,32 @@ int channel_take_order(int channel, struct channel_order *ret_order,
     return -EBADMSG;
 }
 
-int channel_report(int channel, const struct channel_report *report)
+int channel_order(int channel, const struct channel_order *order,
+                  const int descriptors[static CHANNEL_DESCRIPTORS])
 {
-    ssize_t sent;
-
-    do
-        sent = send(channel, report, sizeof *report, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)sizeof *report ? 0 : sent < 0 ? -errno : -EIO;
+    return put(channel, order, sizeof *order, descriptors, CHANNEL_DESCRIPTORS, MSG_DONTWAIT);
 }
 
-int channel_take_report(int channel, struct channel_report *ret_report)
+int channel_take_order(int channel, struct channel_order *ret_order,
+                       int ret_descriptors[static CHANNEL_DESCRIPTORS])
 {
-    ssize_t length;
+    return take(channel, ret_order, sizeof *ret_order, ret_descriptors, 0);
+}
 
-    do
-        length = recv(channel, ret_report, sizeof *ret_report, MSG_DONTWAIT);
-    while (length < 0 && errno == EINTR);
-    if (length == (ssize_t)sizeof *ret_report)
-        return 0;
-    return length == 0 || (length < 0 && errno == ECONNRESET) ? -EPIPE
-           : length < 0                                       ? -errno
-                                                              : -EBADMSG;
+int channel_report(int channel, const struct channel_report *report, int descriptor)
+{
+    return put(channel, report, sizeof *report, &descriptor, 1, 0);
+}
+
+int channel_take_report(int channel, struct channel_report *ret_report, int *ret_descriptor)
+{
+    int descriptors[CHANNEL_DESCRIPTORS];
+    int error = take(channel, ret_report, sizeof *ret_report, descriptors, MSG_DONTWAIT);
+
+    if (error == 0) {
+        *ret_descriptor = descriptors[0];
+        if (descriptors[1] >= 0)
+            close(descriptors[1]);
+    }
+    return error;
 }

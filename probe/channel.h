@@ -30,11 +30,12 @@ struct channel_order {
     uint64_t serial; /* of the worker; the daemon never gives one twice */
 };
 
-/* A worker was forked, or has ended, or could not be forked. */
+/* A worker was forked, or has ended, or could not be forked. With one that was forked comes its
+ * /proc/PID/status, which the daemon, having no rights, may not be able to open. */
 struct channel_report {
     uint64_t serial;
     int32_t status; /* as waitpid says, CHANNEL_FORKED or CHANNEL_NOT_FORKED */
-    int32_t pid;    /* CHANNEL_FORKED: its own */
+    int32_t unused;
 };
 
 /* Sends one without waiting: 0 or a negative errno. The descriptors stay the caller's; those that
@@ -47,9 +48,10 @@ int channel_order(int channel, const struct channel_order *order,
 int channel_take_order(int channel, struct channel_order *ret_order,
                        int ret_descriptors[static CHANNEL_DESCRIPTORS]) MUST_CHECK;
 
-/* Waits until it is sent. */
-int channel_report(int channel, const struct channel_report *report) MUST_CHECK;
+/* Waits until it is sent. `descriptor` stays the caller's; -1 for none. */
+int channel_report(int channel, const struct channel_report *report, int descriptor) MUST_CHECK;
 
 /* Takes one without waiting: 0, -EAGAIN, -EPIPE when the parent is gone, or another negative errno.
- */
-int channel_take_report(int channel, struct channel_report *ret_report) MUST_CHECK;
+ * The descriptor, or -1, is the caller's then. */
+int channel_take_report(int channel, struct channel_report *ret_report,
+                        int *ret_descriptor) MUST_CHECK;

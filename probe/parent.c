@@ -3,10 +3,12 @@
 #include "probe/parent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -43,13 +45,23 @@ _Noreturn static void end(const struct parent *parent)
     _exit(EXIT_SUCCESS);
 }
 
-static void report(const struct parent *parent, uint64_t serial, int status, pid_t pid)
+static void report(const struct parent *parent, uint64_t serial, int status, int descriptor)
 {
-    struct channel_report report = {.serial = serial, .status = status, .pid = pid};
+    struct channel_report report = {.serial = serial, .status = status};
 
     /* A daemon that does not hear of it would count wrongly for ever. */
-    if (channel_report(parent->channel, &report) != 0)
+    if (channel_report(parent->channel, &report, descriptor) != 0)
         end(parent);
+}
+
+/* Tells whether a child waits for a processor or for what it looks at; -1 when it cannot be told.
+ */
+static int open_status(pid_t pid)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "/proc/%d/status", (int)pid);
+    return open(name, O_RDONLY | O_CLOEXEC);
 }
 
 static struct child *find(struct parent *parent, uint64_t serial)
@@ -94,12 +106,16 @@ static void fork_worker(struct parent *parent, const struct channel_order *order
 {
     struct child *place = find_place(parent);
     pid_t self = getpid(), pid = place ? fork() : -1;
+    int status;
 
     if (pid == 0)
         be_worker(parent, self, order, descriptors);
     if (pid > 0)
         *place = (struct child){.pid = pid, .serial = order->serial};
-    report(parent, order->serial, pid > 0 ? CHANNEL_FORKED : CHANNEL_NOT_FORKED, pid);
+    status = pid > 0 ? open_status(pid) : -1;
+    report(parent, order->serial, pid > 0 ? CHANNEL_FORKED : CHANNEL_NOT_FORKED, status);
+    if (status >= 0)
+        close(status);
 }
 
 static void obey(struct parent *parent, const struct channel_order *order,
@@ -155,7 +171,7 @@ static void reap(struct parent *parent)
             if (child->pid != pid)
                 continue;
             child->pid = 0;
-            report(parent, child->serial, status, pid);
+            report(parent, child->serial, status, -1);
         }
     }
 }

@@ -410,7 +410,7 @@ def children_of(pid):
 
 
 class Kept(frozenset):
-    """Descriptors of a daemon, and how many of them are sockets to workers of its probe."""
+    """Descriptors of a daemon, and how many workers its probe has: it keeps two of each."""
 
     def __new__(cls, descriptors, n_workers):
         kept = super().__new__(cls, descriptors)
@@ -421,6 +421,9 @@ class Kept(frozenset):
         """How many there are of each file, or of each kind where that has no name."""
         found = collections.Counter(re.sub(r":\[\d+\]", "", target) for _, target in self)
         found["socket"] -= self.n_workers
+        # How it sees whether a worker moves.
+        for target in [target for target in found if re.fullmatch(r"/proc/\d+/status", target)]:
+            del found[target]
         return found
 
 

@@ -35,6 +35,14 @@ static void check_status(const char *text, size_t size)
     free(status.groups);
 }
 
+static void check_motion(const char *text, size_t size)
+{
+    struct procfs_motion motion;
+
+    if (procfs_read_motion(text, size, &motion))
+        FUZZ_HOLDS(motion.state != ' ' && motion.state != '\n');
+}
+
 static void check_cgroup(const char *text, size_t size, size_t n_ns_pids)
 {
     struct cgroup cgroup;
@@ -54,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_stat((const char *)data, size);
     check_status((const char *)data, size);
+    check_motion((const char *)data, size);
     /* With a NUL behind it as all facts have: that much strndup may look at. */
     facts_text_set(&text, data, size);
     for (size_t n_ns_pids = 0; n_ns_pids < 3; n_ns_pids++)

@@ -2,6 +2,7 @@
 """The units as they are installed: what they make, what they may, what systemd thinks of them."""
 
 import os
+import pathlib
 import stat
 
 import inside
@@ -71,6 +72,16 @@ rules:
 """)
     runtime = fake(PORT, environment={"RING": "canary"}, user=65534, group=65534, extra_groups=[])
     assert runtime.commands()[-2:] == ["env A=1", "resume"]
+
+
+def test_it_sees_whether_its_workers_move(service, fake):
+    """Their folders in /proc are hidden from it, so it is given what it needs of them."""
+    pid = service()
+    assert fake(PORT).commands() == ["resume"]
+    (parent,) = inside.children_of(pid)
+    held = [os.readlink(link) for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+    for worker in inside.children_of(parent):
+        assert f"/proc/{worker}/status" in held
 
 
 def test_the_status_says_what_there_is(service, fake):

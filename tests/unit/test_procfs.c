@@ -256,6 +256,24 @@ START_TEST(malformed_status_is_refused)
 }
 END_TEST
 
+START_TEST(motion_is_read)
+{
+    static const char text[] = "Name:\tState: (x)\n"
+                               "State:\tS (sleeping)\n"
+                               "Tgid:\t12\n"
+                               "voluntary_ctxt_switches:\t150\n"
+                               "nonvoluntary_ctxt_switches:\t545\n";
+    struct procfs_motion motion;
+
+    ck_assert(procfs_read_motion(text, strlen(text), &motion));
+    ck_assert_int_eq(motion.state, 'S');
+    ck_assert_uint_eq(motion.n_switches, 695);
+    /* Cut, it says nothing. */
+    for (size_t length = 0; length < strlen(text); length++)
+        ck_assert(!procfs_read_motion(text, length, &motion));
+}
+END_TEST
+
 START_TEST(random_texts_do_no_harm)
 {
     static const char bytes[] = "Uid:Gid:Groups:NSpid:\t \n0123456789()-RS\0\xFF";
@@ -303,4 +321,5 @@ END_TEST
 UNIT_TESTS(stat_is_read_whatever_the_name_is, a_process_has_ended_with_its_last_thread,
            cut_stat_is_refused, malformed_stat_is_refused, status_is_read,
            groups_and_namespaces_may_be_missing, status_may_be_cut_anywhere,
-           malformed_status_is_refused, random_texts_do_no_harm, running_out_of_memory_is_said);
+           malformed_status_is_refused, motion_is_read, random_texts_do_no_harm,
+           running_out_of_memory_is_said);
