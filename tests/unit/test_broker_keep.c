@@ -573,6 +573,30 @@ START_TEST(no_more_are_kept_than_may_be)
 }
 END_TEST
 
+/* Held for somebody who asked a daemon for it that leaves all to the next one, which has only the
+ * record that says resumed. */
+START_TEST(who_may_run_is_not_kept)
+{
+    struct world *world = world_keeping(HEAD);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct runtime *seen;
+
+    world_start(runtime);
+    while (!runtime->is_resumed[0])
+        ck_assert(world_serve_one(runtime));
+    restart(world);
+    world_stop(world, BROKER_STOP_KEEP);
+    world_connect_port(runtime, 0);
+    world_settle(world);
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    ck_assert_int_eq(broker_hold(seen, span_from_s(60), world->now), BROKER_DONE);
+    world_pass(world, span_from_s(5), false);
+    ck_assert_int_eq(seen->state, RUNTIME_HELD);
+    ck_assert_uint_eq(n_kept(world), 0);
+    world_free(world);
+}
+END_TEST
+
 START_TEST(without_a_keeper_nothing_is_kept)
 {
     struct world *world = world_new(whole);
@@ -593,4 +617,4 @@ UNIT_TESTS(where_nothing_is_in_flight_nothing_is_awaited, steps_that_are_sent_on
            who_is_held_from_the_beginning_is_kept, the_deadline_goes_on,
            without_its_policy_it_is_only_resumed, what_no_record_names_is_hung_up,
            who_is_held_does_not_notice, one_connection_of_who_is_held_is_kept,
-           no_more_are_kept_than_may_be, without_a_keeper_nothing_is_kept);
+           no_more_are_kept_than_may_be, who_may_run_is_not_kept, without_a_keeper_nothing_is_kept);
