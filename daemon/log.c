@@ -44,6 +44,11 @@ void log_open(const char *path)
         journal_close(&journal);
 }
 
+bool log_is_journal(void)
+{
+    return is_systemd;
+}
+
 void log_close(void)
 {
     journal_close(&journal);

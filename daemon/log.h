@@ -10,6 +10,8 @@
  * waits: what nobody takes is lost, and the next line says how many were.
  */
 
+#include <stdbool.h>
+
 #include "daemon/entry.h"
 #include "lib/util.h"
 
@@ -28,6 +30,9 @@ enum log_level {
  * "<N>" as the journal takes it there.
  */
 void log_open(const char *journal);
+
+/* True when what is said goes to the journal, which takes no more than so much of one service. */
+bool log_is_journal(void);
 
 /* Forgets that. */
 void log_close(void);

@@ -17,15 +17,31 @@
 
 enum { LINE_SIZE = 3500 };
 
-/* How long a ration lasts. */
-#define WINDOW span_from_s(1)
+/*
+ * Everything is counted and kept, and so much of it is told: nobody may fill a
+ * disk with what he does wrong, nor have journald, which takes 10,000 lines in 30 s
+ * of a service unless told otherwise, leave out what is said of others.
+ */
+enum topic { TOPIC_PEERS, TOPIC_RUNTIMES, TOPICS };
+
+static const struct {
+    const char *name;
+    struct ration_bounds bounds;
+    int64_t window_s;
+} topics[TOPICS] = {
+    [TOPIC_PEERS] = {"peers", {.of_user = 5, .of_all = 40}, 1},
+    [TOPIC_RUNTIMES] = {"runtimes", {.of_user = 4000, .of_all = 8000}, 30},
+};
+
+struct told {
+    struct ration ration;
+    struct moment since;
+};
 
 struct notices {
     struct notice *kept[NOTICES_KEPT];
     uint64_t next;
-    /* What peers do wrong is counted always and told so often: nobody may fill a disk with it. */
-    struct ration peers;
-    struct moment peers_since;
+    struct told told[TOPICS];
 };
 
 struct notices *notices_new(void)
@@ -35,6 +51,11 @@ struct notices *notices_new(void)
     if (notices)
         notices->next = 1;
     return notices;
+}
+
+static struct moment window_end(const struct notices *notices, enum topic topic)
+{
+    return moment_after(notices->told[topic].since, span_from_s(topics[topic].window_s));
 }
 
 static void put_text(struct bytes *line, const char *label, const char *text)
@@ -130,29 +151,51 @@ static enum log_level put_notice(struct bytes *line, const struct notice *notice
     return level;
 }
 
-static void tell_left_out(struct notices *notices)
+static void tell_left_out(struct notices *notices, enum topic topic)
 {
+    struct ration *ration = &notices->told[topic].ration;
     struct bytes line;
 
-    if (!ration_has_left_out(&notices->peers))
+    if (!ration_has_left_out(ration))
         return;
     bytes_init(&line, LINE_SIZE);
-    bytes_put_string(&line, "lines about peers were left out: ");
-    ration_put_left_out(&notices->peers, &line);
+    bytes_put_format(&line, "lines about %s were left out: ", topics[topic].name);
+    ration_put_left_out(ration, &line);
     if (bytes_finish(&line) == 0)
         log_entry(ENTRY_LEFT_OUT, LOG_LEVEL_NOTICE, NULL, "%s", (const char *)line.data);
     bytes_deinit(&line);
-    notices->peers = (struct ration){0};
+    *ration = (struct ration){0};
 }
 
-static bool may_tell_peer(struct notices *notices, const struct notice *notice)
+/* TOPICS for what is told always. */
+static enum topic topic_of(const struct notice *notice)
 {
-    if (moment_is_due(moment_after(notices->peers_since, WINDOW), notice->at)) {
-        tell_left_out(notices);
-        notices->peers = (struct ration){0};
-        notices->peers_since = notice->at;
+    switch (notice->kind) {
+    case NOTICE_PEER_ERROR:
+        return TOPIC_PEERS;
+    case NOTICE_RUNTIME:
+    case NOTICE_STEP:
+        return log_is_journal() ? TOPIC_RUNTIMES : TOPICS;
+    case NOTICE_ADMIN:
+    case NOTICE_ALARM:
+        break;
     }
-    return ration_take(&notices->peers, notice->uid);
+    return TOPICS;
+}
+
+static bool may_tell(struct notices *notices, const struct notice *notice)
+{
+    enum topic topic = topic_of(notice);
+    struct told *told;
+
+    if (topic == TOPICS)
+        return true;
+    told = &notices->told[topic];
+    if (moment_is_due(window_end(notices, topic), notice->at)) {
+        tell_left_out(notices, topic);
+        *told = (struct told){.since = notice->at};
+    }
+    return ration_take(&told->ration, &topics[topic].bounds, notice->uid);
 }
 
 static void tell(struct notices *notices, const struct notice *notice)
@@ -160,7 +203,7 @@ static void tell(struct notices *notices, const struct notice *notice)
     struct bytes line;
     enum log_level level;
 
-    if (notice->kind == NOTICE_PEER_ERROR && !may_tell_peer(notices, notice))
+    if (!may_tell(notices, notice))
         return;
     bytes_init(&line, LINE_SIZE);
     level = put_notice(&line, notice);
@@ -184,21 +227,29 @@ void notices_take(struct notices *notices, struct notice *notice)
 
 struct moment notices_deadline(const struct notices *notices)
 {
-    return ration_has_left_out(&notices->peers) ? moment_after(notices->peers_since, WINDOW)
-                                                : MOMENT_NEVER;
+    struct moment next = MOMENT_NEVER;
+
+    for (enum topic topic = 0; topic < TOPICS; topic++) {
+        if (ration_has_left_out(&notices->told[topic].ration))
+            next = moment_earlier(next, window_end(notices, topic));
+    }
+    return next;
 }
 
 void notices_run(struct notices *notices, struct moment now)
 {
-    if (moment_is_due(notices_deadline(notices), now))
-        tell_left_out(notices);
+    for (enum topic topic = 0; topic < TOPICS; topic++) {
+        if (moment_is_due(window_end(notices, topic), now))
+            tell_left_out(notices, topic);
+    }
 }
 
 struct notices *notices_free(struct notices *notices)
 {
     if (!notices)
         return NULL;
-    tell_left_out(notices);
+    for (enum topic topic = 0; topic < TOPICS; topic++)
+        tell_left_out(notices, topic);
     for (size_t i = 0; i < NOTICES_KEPT; i++)
         notice_free(notices->kept[i]);
     free(notices);

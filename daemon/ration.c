@@ -6,7 +6,6 @@
 
 #include "lib/bytes.h"
 
-/* NULL when there is no room for another one. */
 static struct ration_user *find_user(struct ration *ration, uint32_t uid)
 {
     for (size_t i = 0; i < ration->n_users; i++) {
@@ -14,22 +13,17 @@ static struct ration_user *find_user(struct ration *ration, uint32_t uid)
             return &ration->users[i];
     }
     if (ration->n_users == RATION_USERS)
-        return NULL;
+        return &ration->others;
     ration->users[ration->n_users] = (struct ration_user){.uid = uid};
     return &ration->users[ration->n_users++];
 }
 
-bool ration_take(struct ration *ration, uint32_t uid)
+bool ration_take(struct ration *ration, const struct ration_bounds *bounds, uint32_t uid)
 {
     struct ration_user *user = find_user(ration, uid);
-    bool may;
+    bool may = user->n < bounds->of_user &&
+               ration->n < (user->n == 0 ? bounds->of_all : bounds->of_all / 2);
 
-    if (!user) {
-        ration->n_others_left_out++;
-        return false;
-    }
-    may = user->n < RATION_LINES_OF_USER &&
-          ration->n < (user->n == 0 ? RATION_LINES : RATION_LINES / 2);
     if (may) {
         user->n++;
         ration->n++;
@@ -45,12 +39,12 @@ bool ration_has_left_out(const struct ration *ration)
         if (ration->users[i].n_left_out > 0)
             return true;
     }
-    return ration->n_others_left_out > 0;
+    return ration->others.n_left_out > 0;
 }
 
 void ration_put_left_out(const struct ration *ration, struct bytes *out)
 {
-    unsigned n_others = ration->n_others_left_out, n_named = 0;
+    unsigned n_others = ration->others.n_left_out, n_named = 0;
     const char *separator = "";
 
     for (size_t i = 0; i < ration->n_users; i++) {

@@ -5,9 +5,9 @@
  * How much may be said about what one user does, and all of them, in some time:
  * who misbehaves a lot must neither fill a disk nor hide what others do.
  *
- * The second half of all lines is for users of whom nothing was said yet. Which
- * time it is, and what is said, is not known here. All zeros is one that nothing
- * was taken from.
+ * The second half of all lines is for users of whom nothing was said yet. Users
+ * that there is no room for share what one has. Which time it is, and what is
+ * said, is not known here. All zeros is one that nothing was taken from.
  */
 
 #include <stdbool.h>
@@ -19,10 +19,13 @@
 struct bytes;
 
 enum {
-    RATION_LINES_OF_USER = 5,
-    RATION_LINES = 40,
-    RATION_USERS = 64,
+    RATION_USERS = 256,
     RATION_USERS_NAMED = 8,
+};
+
+/* How many lines there are. */
+struct ration_bounds {
+    unsigned of_user, of_all;
 };
 
 struct ration {
@@ -32,12 +35,13 @@ struct ration {
         unsigned n_left_out;
     } users[RATION_USERS];
     size_t n_users;
+    struct ration_user others; /* that there was no room for */
     unsigned n;
-    unsigned n_others_left_out; /* of users that there was no room for */
 };
 
 /* Takes one line about that user; false, and counted, when there is none left. */
-bool ration_take(struct ration *ration, uint32_t uid) MUST_CHECK;
+bool ration_take(struct ration *ration, const struct ration_bounds *bounds,
+                 uint32_t uid) MUST_CHECK;
 
 bool ration_has_left_out(const struct ration *ration);
 

@@ -112,5 +112,48 @@ START_TEST(or_at_the_end)
 }
 END_TEST
 
+static void run(struct notices *notices, uint32_t uid, unsigned times, struct moment at)
+{
+    const struct notice content = {.kind = NOTICE_RUNTIME,
+                                   .state = "running",
+                                   .old_state = "known",
+                                   .uid = uid,
+                                   .at = at};
+
+    while (times-- > 0) {
+        struct notice *notice = notice_new(&content, NULL, NULL);
+
+        ck_assert_ptr_nonnull(notice);
+        notices_take(notices, notice);
+    }
+}
+
+/* Or journald would leave out what it likes. */
+START_TEST(what_runtimes_do_is_told_within_wide_bounds)
+{
+    struct notices *notices = notices_new();
+    unsigned n = 0;
+
+    unit_log_open(true);
+    /* A few at a time, as the journal's socket holds. */
+    for (int i = 0; i < 1000; i++) {
+        run(notices, 1000, 5, at_ms(1000 + i));
+        n += count_entries(ENTRY_RUNTIME);
+    }
+    ck_assert_uint_eq(n, 4000);
+    run(notices, 33, 5, at_ms(2000));
+    ck_assert_uint_eq(count_entries(ENTRY_RUNTIME), 1);
+    ck_assert_int_eq(notices_deadline(notices).us, at_ms(1000 + 30000).us);
+    notices_run(notices, at_ms(31000));
+    ck_assert_ptr_nonnull(unit_log_entry(NULL));
+    ck_assert_str_eq(unit_log_field("MESSAGE"),
+                     "lines about runtimes were left out: 1000 of uid=1000, 4 of uid=33");
+    run(notices, 1000, 1, at_ms(31000));
+    ck_assert_uint_eq(count_entries(ENTRY_RUNTIME), 1);
+    notices_free(notices);
+    unit_log_close();
+}
+END_TEST
+
 UNIT_TESTS(what_peers_do_is_told_within_bounds, what_was_left_out_is_told_a_second_later,
-           or_before_the_next_one, or_at_the_end);
+           or_before_the_next_one, or_at_the_end, what_runtimes_do_is_told_within_wide_bounds);

@@ -7,12 +7,14 @@
 #include "daemon/ration.h"
 #include "lib/bytes.h"
 
+static const struct ration_bounds bounds = {.of_user = 5, .of_all = 40};
+
 static unsigned take(struct ration *ration, uint32_t uid, unsigned times)
 {
     unsigned n = 0;
 
     while (times-- > 0)
-        n += ration_take(ration, uid);
+        n += ration_take(ration, &bounds, uid);
     return n;
 }
 
@@ -59,7 +61,7 @@ START_TEST(a_few_users_hide_nobody)
 
     for (uint32_t uid = 1; uid <= 8; uid++)
         take(&ration, uid, 1000);
-    ck_assert_uint_eq(ration.n, RATION_LINES / 2 + 4);
+    ck_assert_uint_eq(ration.n, bounds.of_all / 2 + 4);
     ck_assert_uint_eq(take(&ration, 1000, 10), 1);
 }
 END_TEST
@@ -71,10 +73,24 @@ START_TEST(all_together_have_a_bound)
 
     for (unsigned round = 0; round < 3; round++) {
         for (uint32_t uid = 1; uid <= 10000; uid++)
-            n += ration_take(&ration, uid);
+            n += ration_take(&ration, &bounds, uid);
     }
-    ck_assert_uint_eq(n, RATION_LINES);
+    ck_assert_uint_eq(n, bounds.of_all);
     ck_assert_uint_eq(ration.n_users, RATION_USERS);
+}
+END_TEST
+
+/* Who finds no room has what one has, with all others of whom that is so. */
+START_TEST(the_last_ones_share)
+{
+    static const struct ration_bounds many = {.of_user = 3, .of_all = 1000};
+    struct ration ration = {0};
+    unsigned n = 0;
+
+    for (uint32_t uid = 1; uid <= RATION_USERS + 100; uid++)
+        n += ration_take(&ration, &many, uid);
+    ck_assert_uint_eq(n, RATION_USERS + 3);
+    assert_left_out(&ration, "97 of others");
 }
 END_TEST
 
@@ -86,7 +102,7 @@ START_TEST(all_that_is_left_out_is_counted)
 
     for (uint32_t uid = 1; uid <= 1000; uid++)
         n += take(&ration, uid, 10);
-    ck_assert_uint_eq(n, RATION_LINES);
+    ck_assert_uint_eq(n, bounds.of_all);
     /* Of the first four users five were told each, of the next twenty one. */
     assert_left_out(&ration, "5 of uid=1, 5 of uid=2, 5 of uid=3, 5 of uid=4, 9 of uid=5, "
                              "9 of uid=6, 9 of uid=7, 9 of uid=8, 9904 of others");
@@ -94,4 +110,4 @@ START_TEST(all_that_is_left_out_is_counted)
 END_TEST
 
 UNIT_TESTS(one_user_has_a_few, nobody_hides_another_one, a_few_users_hide_nobody,
-           all_together_have_a_bound, all_that_is_left_out_is_counted);
+           all_together_have_a_bound, the_last_ones_share, all_that_is_left_out_is_counted);

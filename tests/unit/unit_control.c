@@ -298,6 +298,11 @@ void log_open(const char *journal)
     (void)journal;
 }
 
+bool log_is_journal(void)
+{
+    return false;
+}
+
 void log_close(void)
 {
 }
