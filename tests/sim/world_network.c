@@ -377,6 +377,8 @@ void world_adopt_connections(struct world *world)
 
         if (connection->kept == 0)
             continue;
+        /* Every daemon sees it for itself. */
+        connection->is_end_told = false;
         world_before_call(world);
         error = broker_adopt(world->broker, connection->listener, connection, &peer,
                              connection->kept, world->now, &connection->core);
