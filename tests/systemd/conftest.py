@@ -17,6 +17,7 @@ import inside  # noqa: E402
 import rig as rigs  # noqa: E402
 import runtimes  # noqa: E402
 import services  # noqa: E402
+import users  # noqa: E402
 
 NO_RULES = """version: 1
 control: { path: /run/diagport/control.sock, read: { groups: [diagport] }, admin: { groups: [diagport-admin] } }
@@ -61,6 +62,7 @@ def service():
 
 fake = runtimes.maker(runtimes.Fake, "service")
 fleet = runtimes.maker(runtimes.Fleet, "service")
+somebody = users.somebody
 
 
 @pytest.fixture(scope="session")

@@ -105,6 +105,15 @@ def test_an_app_is_left_out(plan, start):
     app.finish()
 
 
+def test_apps_of_users_have_it_too(plan, start, somebody):
+    """Their managers are services of the host, and hand on what those have."""
+    app = start("10", "app-own", manager=somebody, ports=None)
+    assert told(app) == WHOLE
+    (seen,) = inside.runtimes(pid=app.pid)
+    assert (seen["unit"], seen["uid"]) == (f"user@{somebody.uid}.service", somebody.uid)
+    app.finish()
+
+
 def test_it_is_switched_off_again(plan, start):
     """Without the file and with a reload of the manager, for whoever is started then; who runs is not touched."""
     switch = pathlib.Path("/etc/systemd/system.conf.d/50-diagport.conf")
