@@ -20,8 +20,9 @@ enum {
     QUERY_PAIRS_MAX = 16,
     /* A client that is refused reads the answer once it has sent all; for so much it may go on. */
     DISCARD_MAX = 16 * 1024 * 1024,
-    /* What is produced of a stream at once, at most twice. */
-    CHUNK_MAX = 256 * 1024,
+    /* What is produced of a stream at once. A runtime is never cut, and its plan has as many steps
+     * as fit into a policy. */
+    CHUNK_MAX = 64 * 1024 * 1024,
     BLOCK_SIZE = 16 * 1024,
     DETAIL_MAX = 4096,
 };

@@ -127,7 +127,7 @@ class Fake(Program):
 class Fleet:
     """Many fake runtimes at once, and what they say in sum."""
 
-    def __init__(self, ports, count, *options, behaviours=(), environment=None, run_for="exit"):
+    def __init__(self, ports, count, *options, behaviours=(), environment=None, run_for="exit", **more):
         arguments = [item for behaviour in behaviours for item in ("--behave", behaviour)]
         self.process = subprocess.Popen(
             [FLEET, "--count", str(count), "--timeout", str(int(TIMEOUT)), *options, "--", *arguments,
@@ -137,6 +137,7 @@ class Fleet:
             stderr=subprocess.DEVNULL,
             env={"PATH": os.environ["PATH"], "DOTNET_DiagnosticPorts": ports, **(environment or {})},
             start_new_session=True,
+            **more,
         )
         self.count = count
 

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 from clients import client_of
+from harness import rule
 from runtimes import FAKE
 
 COOKIE_A = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -199,6 +200,16 @@ def test_many_in_a_list(client, fleet):
     connected = [runtime["connected_at"] for runtime in listed]
     assert connected == sorted(connected)
     assert sum(client.status()["runtimes"].values()) == 60
+
+
+def test_a_long_plan_in_a_list(daemon, fake):
+    """However long its plan is, a runtime is in the list whole, and so are others."""
+    one = daemon([rule(match={"container": "any", "args": "long"}, env={f"V{n}": "x" for n in range(3000)}, deadline="1m")])
+    runtimes = [fake(one.socket), fake(one.socket, arguments=["long"])]
+    for runtime in runtimes:
+        one.receipt(runtime.pid, "running")
+    listed = {runtime["pid"]: runtime for runtime in one.get("/v1/runtimes")["runtimes"]}
+    assert [len(listed[runtime.pid]["steps"]) for runtime in runtimes] == [1, 3001]
 
 
 # Doing.

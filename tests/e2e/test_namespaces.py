@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runtimes in other pid namespaces, as in containers: known by the kernel's word, and ours only where a rule says so."""
 
+import signal
 import subprocess
+import sys
 
 import pytest
-from harness import needs_namespaces, rule
+from harness import NOBODY, NOGROUP, needs_namespaces, needs_root, rule
+from runtimes import FAKE
 
 # The one that is started is pid 1 of a namespace of its own, and ends with whoever started it.
 INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -98,3 +101,58 @@ def test_a_runtime_outside_of_the_daemons_namespace(daemon, fake):
     # The daemon is unshare's child, which a signal to unshare would not reach.
     subprocess.run(["kill", "-TERM", str(pid_outside(one.process))], check=True)
     one.end(0)
+
+
+@needs_root
+@needs_namespaces
+def test_root_of_a_namespace_of_its_own(daemon, fake, folder):
+    """Whoever is root there only is nobody here, and no rule for root is his."""
+    one = daemon([
+        rule("root", {"container": "any", "user": "root"}, env={"OLD": "root's"}),
+        rule("nobody", {"container": "any", "user": str(NOBODY)}, env={"OLD": "nobody's"}),
+    ])
+    runtime = fake(one.socket, prefix=["unshare", "--user", "--map-root-user", *INSIDE[1:]], environment=OLD,
+                   program=folder.program(FAKE), user=NOBODY, group=NOGROUP, extra_groups=[])
+    assert runtime.report()["pid"] == 1
+    assert runtime.commands() == ["env OLD=nobody's", "resume"]
+    receipt = one.receipt(pid_outside(runtime), "running")
+    assert (receipt["uid"], receipt["rule"], receipt.outcome) == (NOBODY, "nobody", "applied")
+
+
+# As a volume is shown to a container.
+READ_ONLY = ["unshare", "--mount", "sh", "-c",
+             'mount --bind "$0" "$1" && mount -o remount,ro,bind "$1" && ! touch "$1/x" && shift && exec "$@"']
+
+
+@needs_namespaces
+def test_a_folder_that_is_read_only_for_it(daemon, fake, folder):
+    """To connect it need not write to the folder."""
+    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
+    place = folder / "shown"
+    place.mkdir()
+    runtime = fake(f"{place}/runtime.sock", prefix=[*READ_ONLY, folder.path, place, *INSIDE], environment=OLD)
+    assert runtime.commands() == ["env OLD=new", "resume"]
+    one.wait(r"running .*outcome=applied")
+
+
+# Says who it is, and has ended before anybody hears of it.
+GONE = """
+import os, socket, struct, sys
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(sys.argv[1])
+peer.sendall(b"ADVR_V1\\0" + os.urandom(16) + struct.pack("<QH", os.getpid(), 0))
+os._exit(0)
+"""
+
+
+@needs_namespaces
+@pytest.mark.parametrize("prefix", [[], INSIDE], ids=["here", "elsewhere"])
+def test_a_process_that_ended_before_it_was_met(daemon, fake, prefix):
+    """Nothing is taken for it, and nobody else is kept waiting."""
+    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
+    one.process.send_signal(signal.SIGSTOP)
+    subprocess.run([*prefix, sys.executable, "-c", GONE, one.socket], check=True)
+    one.process.send_signal(signal.SIGCONT)
+    runtime = fake(one.socket, environment=OLD)
+    assert runtime.commands() == ["env OLD=new", "resume"]
+    assert [seen["pid"] for seen in one.get("/v1/runtimes")["runtimes"]] == [runtime.pid]

@@ -17,6 +17,7 @@ import inside  # noqa: E402
 import rig as rigs  # noqa: E402
 import runtimes  # noqa: E402
 import services  # noqa: E402
+import users  # noqa: E402
 
 NO_RULES = """version: 1
 control: { path: /run/diagport/control.sock, read: { groups: [diagport] }, admin: { groups: [diagport-admin] } }
@@ -24,9 +25,21 @@ control: { path: /run/diagport/control.sock, read: { groups: [diagport] }, admin
 
 
 def stop_everything():
-    inside.systemctl("stop", inside.RESCUE, inside.METRICS, inside.METRICS_SOCKET, status=None)
-    inside.systemctl("stop", inside.SERVICE, inside.SOCKET, inside.CONTROL_SOCKET, status=None)
+    """But for the sockets: nobody is left who connects, and with each stop the rescue waits a second for whoever may."""
+    inside.systemctl("stop", inside.RESCUE, inside.METRICS, inside.METRICS_SOCKET, inside.SERVICE, status=None)
     inside.systemctl("reset-failed", status=None)
+
+
+def remove_drop_ins():
+    folders = list(services.UNITS.glob("*.d"))
+    for folder in folders:
+        shutil.rmtree(folder)
+    if folders:
+        inside.systemctl("daemon-reload")
+    # What a unit of a socket says comes with the socket.
+    changed = {folder.name.removesuffix(".d") for folder in folders} & {inside.SOCKET, inside.CONTROL_SOCKET}
+    if changed:
+        inside.systemctl("stop", *changed)
 
 
 @pytest.fixture
@@ -44,19 +57,18 @@ def service():
         record.unlink()
     yield start
     stop_everything()
-    for drop_in in services.UNITS.glob("*.d"):
-        shutil.rmtree(drop_in)
-    inside.systemctl("daemon-reload")
+    remove_drop_ins()
 
 
 fake = runtimes.maker(runtimes.Fake, "service")
 fleet = runtimes.maker(runtimes.Fleet, "service")
+somebody = users.somebody
 
 
 @pytest.fixture(scope="session")
 def rig():
     if not os.environ["DIAGPORT_RIG"]:
-        pytest.skip("there is no .NET SDK on this machine, so no rig of .NET programs")
+        pytest.skip("no rig of .NET programs in $DIAGPORT_RIG; dev/test builds one where there is a .NET SDK")
     return rigs.Rig(os.environ["DIAGPORT_RIG"])
 
 
@@ -73,4 +85,3 @@ def start(service, rig):
     yield start_one
     for one in made:
         one.remove()
-    inside.systemctl("daemon-reload")

@@ -6,28 +6,46 @@ import os
 import pathlib
 
 import inside
-from inside import PORT, systemctl
+from inside import PORT
 
 UNITS = pathlib.Path("/etc/systemd/system")
-#: Where their standard input and output are.
-FOLDER = pathlib.Path("/run/test-services")
 
 PORTS = "DOTNET_DiagnosticPorts"
+
+
+class Manager:
+    """Whose units they are: where they lie, where their standard input and output are, and how to ask him."""
+
+    def __init__(self, units, folder, systemctl):
+        self.units, self.folder, self.command = units, folder, systemctl
+
+    def systemctl(self, *arguments, status=0):
+        return inside.run(*self.command, *arguments, status=status)
+
+    def prop(self, unit, name):
+        return self.systemctl("show", "--value", "-p", name, unit).strip()
+
+
+# Not in /run, which some of them do not see.
+SYSTEM = Manager(UNITS, pathlib.Path("/srv/test-services"), ["systemctl"])
 
 
 class Service:
     """A program as a unit of its own; it runs until it is told to end."""
 
-    def __init__(self, name, command, *lines, ports=PORT, environment=None, kind="exec", start=True):
+    def __init__(self, name, command, *lines, ports=PORT, environment=None, kind="exec", start=True, manager=SYSTEM):
+        self.manager = manager
         self.name = name if "." in name else f"{name}.service"
-        self.file = UNITS / self.name
-        FOLDER.mkdir(exist_ok=True)
-        self.output = FOLDER / f"{self.name}.out"
+        self.file = manager.units / self.name
+        manager.folder.mkdir(exist_ok=True)
+        self.output = manager.folder / f"{self.name}.out"
         self.output.unlink(missing_ok=True)
-        self.input = FOLDER / f"{self.name}.in"
-        if not self.input.exists():
-            os.mkfifo(self.input)
-        self.ends = FOLDER / f"{self.name}.ends"
+        self.input = manager.folder / f"{self.name}.in"
+        # Of one of this name that was let go it is something else.
+        self.input.unlink(missing_ok=True)
+        os.mkfifo(self.input)
+        self.input.chmod(0o666)
+        self.ends = manager.folder / f"{self.name}.ends"
         self.ends.unlink(missing_ok=True)
         # Also read: then it can be opened before anybody reads it.
         self.writer = os.open(self.input, os.O_RDWR | os.O_CLOEXEC)
@@ -44,15 +62,15 @@ class Service:
             *lines,
             "",
         ]))
-        systemctl("daemon-reload")
+        manager.systemctl("daemon-reload")
         if start:
             self.start()
 
     def start(self):
-        systemctl("start", "--no-block", self.name)
+        self.manager.systemctl("start", "--no-block", self.name)
 
     def prop(self, name):
-        return inside.prop(self.name, name)
+        return self.manager.prop(self.name, name)
 
     @property
     def pid(self):
@@ -92,9 +110,10 @@ class Service:
         assert self.end() == ("success", "exited", "0")
 
     def remove(self):
-        systemctl("kill", "-s", "KILL", self.name, status=None)
-        systemctl("stop", self.name, status=None)
-        systemctl("reset-failed", self.name, status=None)
+        if self.prop("ActiveState") not in ("inactive", "failed"):
+            self.manager.systemctl("kill", "-s", "KILL", self.name, status=None)
+            self.manager.systemctl("stop", self.name, status=None)
+        self.manager.systemctl("reset-failed", self.name, status=None)
         if self.writer is not None:
             os.close(self.writer)
         for path in (self.file, self.input, self.output, self.ends):

@@ -66,7 +66,7 @@ def test_it_stays_in_force_over_a_restart(service, fake):
     assert inside.ctl_json("status")["policy"]["origin"] == "files"
     inside.until(status_text, lambda text: "ALARM" not in text)
     for runtime in (before, after):
-        inside.ctl("resume", f"pid:{runtime.pid}")
+        inside.resume(runtime.pid)
         assert runtime.commands()[-1] == "resume"
 
 

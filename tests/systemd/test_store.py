@@ -3,16 +3,12 @@
 
 import json
 import os
-import random
+import pathlib
 import signal
-import time
-import types
 
-import apps
 import inside
 import pytest
-import rig as rigs
-import runtimes
+from harness import NOBODY, NOGROUP
 from inside import PORT, SERVICE, prop, systemctl
 
 CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916dd}"
@@ -25,9 +21,6 @@ rules:
     on_failure: hold
     hold_limit: 10m
 """
-
-app = runtimes.maker(runtimes.App, "service")
-
 
 def plan(folder):
     """With a hook and a profiler, whose files every daemon sees."""
@@ -97,7 +90,7 @@ def test_who_is_held_does_not_notice(service, fake):
         how()
         inside.until(lambda: inside.runtimes(pid=runtime.pid, state="held"))
         assert n_kept() == 1
-    inside.ctl("resume", f"pid:{runtime.pid}")
+    inside.resume(runtime.pid)
     # Neither refused nor reset: all of it came by its first connection.
     assert [command["connection"] for command in runtime.report()["commands"]] == [1]
     inside.until(n_kept, lambda n: n == 0)
@@ -111,7 +104,7 @@ def test_a_stop_empties_it(service, fake):
     systemctl("stop", SERVICE)
     # It connects again, which starts the daemon, which holds it.
     inside.until(lambda: inside.is_active(SERVICE) and inside.runtimes(pid=runtime.pid, state="held"))
-    inside.ctl("resume", f"pid:{runtime.pid}")
+    inside.resume(runtime.pid)
     assert [command["connection"] for command in runtime.report()["commands"]] == [2]
 
 
@@ -126,32 +119,38 @@ def test_more_than_there_is_room_for(service, fleet, store, n):
     is_killed()
     inside.until(lambda: inside.runtimes(state="held"), lambda held: len(held) == 300)
     for one in held:
-        inside.ctl("resume", f"pid:{one['pid']}")
+        inside.resume(one["pid"])
     assert many.summary()["resumed"] == 300
     inside.until(n_kept, lambda kept: kept == 0)
 
 
-@pytest.mark.skipif(not os.environ.get("DIAGPORT_RIG"), reason="there is no rig in $DIAGPORT_RIG")
-def test_real_programs_have_every_step_once(service, app, folder):
-    """Whatever was in flight at each of many deaths: nothing is lost, and nothing comes twice."""
-    rig = rigs.Rig(os.environ["DIAGPORT_RIG"])
-    whole = apps.whole_rule(rig, match={"container": "any", "exe": "*/dotnet"}, on_lost="fail", deadline="5m")
-    service(json.dumps({"version": 1, "rules": [whole], "limits": {"late_after": "1h"}}))
-    dice = random.Random(1)
-    for round_ in range(6):
-        started = [
-            app([*apps.command(rig, name), "--names", ",".join(apps.UNTOUCHED_VARIABLES), "--wait"], PORT,
-                types.SimpleNamespace(path=folder), environment=apps.LAUNCH)
-            for name in apps.CORECLR
-        ]
-        # No wait for anything: the daemon dies wherever these are by then.
-        time.sleep(dice.random() / 10)
-        is_killed()
-        for one in started:
-            assert apps.told(one) == apps.WHOLE, round_
-            (seen,) = inside.until(lambda pid=one.pid: inside.runtimes(pid=pid, state="running"))
-            assert seen["outcome"] in ("applied", "late"), (round_, seen)
-        for one in started:
-            one.finish()
-        systemctl("reset-failed", SERVICE)
+SHORT = """
+  - name: short
+    match: { container: any, args: short }
+    startup_hooks: [ { path: /nowhere/Hook.dll } ]
+    on_failure: hold
+    hold_limit: 3s
+"""
+
+
+def test_a_manager_that_stands_still_stops_nobody(service, fake, fleet):
+    """It takes 512 notifications and no more; of 600 that are held, those that are kept alone make a thousand."""
+    before = service(HELD.replace("\n  - name: held", SHORT + "  - name: held", 1))
+    n_before = int(prop(SERVICE, "WatchdogTimestampMonotonic"))
+    freeze = pathlib.Path(os.environ["BOOT_OUT"]) / "freeze"
+    freeze.touch()
+    try:
+        inside.until(lambda: inside.status_of(1)["State"].startswith("T"))
+        many = [fleet(PORT, 300, "--together"), fleet(PORT, 300, "--together", user=NOBODY, group=NOGROUP)]
+        held = inside.until(lambda: inside.runtimes(state="held"), lambda held: len(held) == 600)
+        # Its loop goes on, for longer than the watchdog waits.
+        fake(PORT, arguments=["short"]).commands()
+        for one in held:
+            inside.resume(one["pid"])
+        assert [one.summary()["resumed"] for one in many] == [300, 300]
+    finally:
+        freeze.unlink()
+    inside.until(lambda: int(prop(SERVICE, "WatchdogTimestampMonotonic")), lambda at: at > n_before)
     inside.until(n_kept, lambda n: n == 0)
+    assert (inside.main_pid(), prop(SERVICE, "NRestarts")) == (before, "0")
+    assert fake(PORT, arguments=["short"]).commands()[-1] == "resume"

@@ -3,10 +3,14 @@
 
 import os
 import pathlib
+import shutil
 import stat
 
 import inside
+import pytest
+import services
 from inside import CONTROL, CONTROL_SOCKET, PORT, SERVICE, SOCKET, STATE, prop, run, systemctl
+from runtimes import FAKE
 
 UNITS = [SERVICE, SOCKET, CONTROL_SOCKET, inside.RESCUE, inside.METRICS, inside.METRICS_SOCKET]
 
@@ -22,7 +26,7 @@ def test_the_boot_went_well(service):
 
 
 def test_systemd_finds_nothing_wrong(service):
-    assert run("systemd-analyze", "verify", "--man=no", *UNITS, stderr=None) == ""
+    assert run("sh", "-c", "systemd-analyze verify --man=no \"$@\" 2>&1", "sh", *UNITS) == ""
 
 
 def test_folders_and_users_are_made(service):
@@ -55,6 +59,7 @@ def test_the_daemon_is_nobody(service):
     daemon = inside.status_of(service())
     assert {int(one) for one in daemon["Uid"].split()} == {inside.uid_of("diagport")}
     assert daemon["NoNewPrivs"] == "1"
+    assert {int(daemon[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
 
 
 def test_the_sandbox_is_tight(service):
@@ -64,14 +69,77 @@ def test_the_sandbox_is_tight(service):
     assert float(overall.split(":")[1].split()[0]) <= 1.0
 
 
-def test_processes_of_other_users_are_read(service, fake):
-    """Its environment and its program, which only their owner and the capable may see."""
-    service("""version: 1
-rules:
-  - { name: mine, match: { container: any, env: { RING: canary }, exe: "*/fake-runtime" }, env: { A: "1" } }
-""")
-    runtime = fake(PORT, environment={"RING": "canary"}, user=65534, group=65534, extra_groups=[])
-    assert runtime.commands()[-2:] == ["env A=1", "resume"]
+LOOK = {
+    "name": "mine",
+    "match": {"env": {"RING": "canary"}, "exe": "*/fake-runtime", "cwd": "/usr"},
+    "env": {"A": "1"},
+}
+
+OWNERS = {
+    "root": [],
+    "user": ["User=nobody"],
+    "dynamic": ["DynamicUser=yes"],
+    "users": ["User=nobody", "PrivateUsers=yes"],
+    "ambient": ["User=nobody", "AmbientCapabilities=CAP_NET_ADMIN"],
+    "strict": ["DynamicUser=yes", "PrivateTmp=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateDevices=yes"],
+    "proc": ["User=nobody", "ProtectProc=invisible", "ProcSubset=pid", "NoNewPrivileges=yes"],
+}
+
+
+@pytest.fixture
+def known(service):
+    """Starts runtimes as units; what the daemon has found out of each, and of its files, once it runs."""
+    made = []
+    # Where those with a /tmp of their own see it.
+    program = shutil.copy(FAKE, "/usr/local/bin")
+
+    def start(name, *lines):
+        environment = {"FAKE_BEHAVE": "run-for=signal", "RING": "canary"}
+        made.append(services.Service(f"app-{name}", [program], "WorkingDirectory=/usr", *lines, environment=environment))
+        app = made[-1]
+        seen = inside.until(lambda: inside.runtimes(pid=app.pid, state="running"))[0]
+        return inside.ctl_json("show", seen["id"])
+
+    yield start
+    for one in made:
+        one.remove()
+
+
+def test_processes_of_all_kinds_are_read(known, service):
+    """Their environment, program and folder, which only their owner and the capable may see."""
+    inside.write_rules(LOOK)
+    service(None)
+    for name, lines in OWNERS.items():
+        seen = known(name, *lines)
+        assert (seen["rule"], seen["outcome"]) == ("mine", "applied"), name
+
+
+BOTH = "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
+
+#: What its workers may, and whether they see a process of another user at all, and its environment.
+RIGHTS = {
+    "both": (BOTH, [], True, True),
+    "first": ("CAP_SYS_PTRACE", [], True, False),
+    "second": ("CAP_DAC_READ_SEARCH", [], False, False),
+    "none": ("", [], False, False),
+    "users": (BOTH, ["PrivateUsers=yes"], False, False),
+}
+
+
+def test_it_has_no_right_too_many(known, service):
+    """Without one of its two, or where those are of no use, it sees less, and serves all the same."""
+    inside.write_rules(LOOK)
+    for name, (rights, lines, sees_process, sees_environment) in RIGHTS.items():
+        inside.drop_in(SERVICE, "50-test", "\n".join([
+            "[Service]", "AmbientCapabilities=", f"AmbientCapabilities={rights}", "CapabilityBoundingSet=",
+            f"CapabilityBoundingSet={rights}", *lines, ""]))
+        systemctl("stop", SERVICE)
+        service(None)
+        seen = known(name, "User=nobody")
+        states = {key: seen["attributes"][key]["state"] == "present" for key in ("exe", "cwd", "args", "unit")}
+        assert set(states.values()) == {sees_process}, (name, states)
+        # Of its environment it is only kept what it decided.
+        assert (seen["rule"] == "mine") == sees_environment, name
 
 
 def test_it_sees_whether_its_workers_move(service, fake):

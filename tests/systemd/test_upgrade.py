@@ -86,7 +86,7 @@ def test_plans_go_on(service, fake, other_version, is_older):
     commands = [command for command in stands.commands() if command.startswith("env")]
     assert commands in (["env A=1", "env B=2", "env C=3"], ["env A=1", "env B=2", "env B=2", "env C=3"])
     assert waits(held)["rule"] == "strict"
-    inside.ctl("resume", f"pid:{held.pid}")
+    inside.resume(held.pid)
     assert held.commands()[-1] == "resume"
     assert whole[-1] == "resume" and set(done.finish()) <= {"resume"}
     assert records.version(RECORDS) == records.VERSION
