@@ -7,6 +7,7 @@ Each is an alarm, nobody who waits or can connect goes without, and what the ala
 import os
 import pathlib
 import shutil
+import signal
 import socket
 
 import inside
@@ -65,6 +66,11 @@ class Waiting:
         assert self.held.commands()[-1] == "resume"
 
 
+def look():
+    """Now, and not within five seconds."""
+    inside.signal(signal.SIGHUP, inside.main_pid())
+
+
 def whys(name):
     return [alarm["why"] for alarm in inside.ctl_json("status")["alarms"] if alarm["name"] == name]
 
@@ -105,6 +111,7 @@ def test_the_file_of_the_port(broken, fake, happens):
     broken(POLICY)
     waiting = Waiting(fake)
     happens(PORT)
+    look()
     is_raised("sockets", PORT, "removed" if happens is remove else "replaced", f"systemctl restart {SOCKET}")
     # A reload cannot help, and says nothing else.
     systemctl("reload", SERVICE)
@@ -120,6 +127,7 @@ def test_the_file_of_the_control_socket(broken, fake):
     waiting = Waiting(fake)
     journal = inside.Journal()
     remove(CONTROL)
+    look()
     (line,) = inside.until(lambda: [line for line in journal.messages(f"_PID={before}") if line.startswith("alarm sockets on")])
     assert CONTROL in line and f"(systemctl restart {SOCKET} {CONTROL_SOCKET})" in line
     is_served(fake)
@@ -133,6 +141,7 @@ def test_the_folder_of_the_sockets(broken, fake):
     broken(POLICY)
     waiting = Waiting(fake)
     shutil.rmtree("/run/diagport")
+    look()
     early = fake(PORT, arguments=["planned"])
     inside.until(lambda: "ALARM" in inside.prop(SERVICE, "StatusText"))
     make_folders()
@@ -147,6 +156,7 @@ def test_the_folder_of_the_sockets(broken, fake):
 
 
 def test_the_file_of_records_is_removed(broken, fake):
+    """Nobody has to ask for it to be looked at."""
     broken(POLICY)
     waiting = Waiting(fake)
     (STATE / "records").unlink()
@@ -170,18 +180,22 @@ def test_the_state_folder_is_removed(broken, fake, then):
     broken(POLICY)
     waiting = Waiting(fake)
     shutil.rmtree(STATE)
+    look()
     is_raised("records", "the folder was removed, and it cannot be put right", "systemd-tmpfiles --create diagport.conf",
               f"systemctl restart {SERVICE}")
     is_served(fake)
     if then != "it stays away":
         make_folders()
+        look()
     if then == "it is made again":
+        look()
         is_over("records")
         assert {"records", "last-good"} <= {file.name for file in STATE.iterdir()}
     elif then == "out of reach":
         is_raised("records", "another one than before", "sandbox", f"systemctl restart {SERVICE}")
     systemctl("restart", SERVICE)
     assert inside.ctl_json("status")["records"] == "trusted"
+    look()
     if then == "it stays away":
         is_raised("records", "the folder was removed")
     else:
@@ -196,23 +210,27 @@ def make_read_only():
     bound = pathlib.Path("/run/bound")
     bound.mkdir(exist_ok=True)
     inside.run("mount", "--bind", str(STATE), str(bound))
+    inside.run("mount", "--make-private", str(bound))
     inside.run("mount", "-o", "remount,bind,ro", str(bound))
     inside.run("mount", "--bind", str(bound), str(STATE))
-    inside.run("umount", "--lazy", str(bound))
+    inside.run("umount", str(bound))
 
 
 def test_the_state_folder_is_read_only(broken, fake):
     broken(POLICY)
     waiting = Waiting(fake)
     make_read_only()
+    look()
     is_raised("records", "read-only, and it cannot be put right", "make its file system writable")
     is_served(fake)
     # Nor is anybody forgotten by the next daemon.
     inside.signal(9, inside.main_pid())
     inside.until(lambda: inside.prop(SERVICE, "NRestarts") == "1" and inside.is_active(SERVICE))
+    look()
     is_raised("records", "cannot be put right")
     is_served(fake)
-    inside.run("umount", str(STATE))
+    inside.run("umount", "--lazy", str(STATE))
+    look()
     is_over("records")
     waiting.go_on()
 
@@ -221,7 +239,9 @@ def test_its_rights_are_taken_away(broken, fake):
     broken(POLICY)
     (STATE / "records").chmod(0o400)
     STATE.chmod(0o500)
+    look()
     is_raised("records", "read-only; it was put right")
+    look()
     is_over("records")
     assert (STATE.stat().st_mode & 0o777, (STATE / "records").stat().st_mode & 0o777) == (0o700, 0o600)
 
@@ -242,10 +262,13 @@ def test_the_disk_is_full_at_the_start(broken, fake):
     mount_disk("12m")
     fill_disk()
     broken(POLICY)
+    look()
     is_raised("records", "cannot be put right (No space left on device): make room there")
     runtime = fake(PORT, arguments=["planned"])
     assert runtime.commands() == ["resume"]
     (STATE / "other").unlink()
+    for _ in range(2):
+        systemctl("reload", SERVICE)
     is_over("records")
     inside.until(lambda: fake(PORT, arguments=["planned"]).commands()[-3:], lambda commands: commands == WHOLE)
     inside.signal(9, inside.main_pid())
