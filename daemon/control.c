@@ -260,15 +260,20 @@ void control_keep_folder(struct control *control)
     control->socket.has_made_folder = false;
 }
 
-bool control_look(struct control *control)
+bool control_look(struct control *control, char **ret_why)
 {
     bool was_missing = control->is_missing;
 
+    *ret_why = NULL;
     control->is_missing = !listener_is_in_place(&control->socket);
-    if (control->is_missing && !was_missing)
-        log_error("the control socket %s was removed or replaced, so nobody can connect to it",
-                  control->socket.path);
-    return !control->is_missing;
+    if (!control->is_missing)
+        return true;
+    /* Its unit cannot be started while the service runs, which restarts with its other socket. */
+    *ret_why = listener_explain(&control->socket, "the control interface",
+                                "diagportd.socket diagportd-control.socket");
+    if (!was_missing)
+        log_error("%s", *ret_why ? *ret_why : "memory ran out for telling what is wrong with it");
+    return false;
 }
 
 void control_repair(struct control *control)
@@ -277,7 +282,7 @@ void control_repair(struct control *control)
     char *why = NULL;
     int old;
 
-    if (listener_is_in_place(&control->socket))
+    if (control->was_passed_in || listener_is_in_place(&control->socket))
         return;
     if (listener_make_anew(&control->socket, &rights, &old, &why) != 0) {
         log_error("there is still no control socket: %s", why ? why : "memory ran out");

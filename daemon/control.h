@@ -80,7 +80,7 @@ int control_open(struct control *control, struct policy *policy, int passed,
 
 /* As those of ports.h. */
 void control_keep_folder(struct control *control);
-bool control_look(struct control *control);
+bool control_look(struct control *control, char **ret_why);
 void control_repair(struct control *control);
 
 /*

@@ -32,19 +32,6 @@ enum {
 #define STOP_TIME  span_from_s(2)    /* the manager hears meanwhile that it goes on */
 #define DRAIN_TIME span_from_ms(100) /* of that, for seeing who has come */
 #define TELL_TIME  span_from_ms(2)   /* in one turn */
-#define LOOK_AGAIN span_from_s(5)    /* at the files of our sockets */
-
-/* Somebody may remove them, or put others in their place: then nobody comes any more. */
-void daemon_look_at_sockets(struct daemon *daemon)
-{
-    bool are_ports_there = ports_look(daemon->ports);
-    bool is_control_there = control_look(daemon->control);
-
-    daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
-    broker_alarm(daemon->broker, ALARM_SOCKETS, !are_ports_there || !is_control_there,
-                 "the file of a socket was removed or replaced; a reload makes it anew",
-                 clock_now());
-}
 
 /* Whoever waits for the end of a start that takes long, or of a stop. */
 static void tell_progress(void *context)
@@ -87,7 +74,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
         .progress = &daemon->progress,
     };
     daemon->stop_at = MOMENT_NEVER;
-    daemon->look_again = moment_after(clock_now(), LOOK_AGAIN);
+    upkeep_begin(daemon);
     daemon->reloads = (struct control_reloads){.loaded_at = clock_now(), .last_at = MOMENT_NEVER};
     daemon->descriptors = descriptors_share();
     daemon->service = service_new();
@@ -145,7 +132,7 @@ static void begin_stop(struct daemon *daemon)
 {
     enum broker_stop stop = how_to_stop(daemon);
 
-    daemon->look_again = MOMENT_NEVER;
+    upkeep_end(daemon);
     service_tell_stopping(daemon->service, clock_now());
     /* Whoever has come is known before we decide about everybody. */
     read_all(daemon);
@@ -247,7 +234,7 @@ bool daemon_run(struct daemon *daemon)
         workers_run(daemon->workers, clock_now());
         ports_try_again(daemon->ports, clock_now());
         if (moment_is_due(daemon->look_again, clock_now()))
-            daemon_look_at_sockets(daemon);
+            upkeep_look(daemon);
         if (daemon->wants_reload && !daemon->is_stopping)
             reload_by_signal(daemon);
         if (daemon->wants_stop && !daemon->is_stopping)

@@ -5,7 +5,8 @@
 /*
  * What the rooms of the daemon share, and nobody else: everything that lives as
  * long as the process. How it is started is start.c's business, the policy in
- * force in_force.c's, and how that changes reload.c's.
+ * force in_force.c's, how that changes reload.c's, and the files that others need
+ * upkeep.c's.
  */
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@
 #include "lib/moment.h"
 #include "lib/util.h"
 
-enum { IN_FORCE_TEXT_SIZE = 80 };
+enum { IN_FORCE_TEXT_SIZE = 80, ALARM_WHY_SIZE = 400 };
 
 struct daemon {
     struct progress progress;
@@ -40,6 +41,8 @@ struct daemon {
     struct descriptors descriptors;
     struct loop_signal *on_term, *on_int, *on_hup;
     struct moment look_again;
+    char sockets_why[ALARM_WHY_SIZE]; /* while their alarm is on */
+    char records_why[ALARM_WHY_SIZE];
     bool wants_reload;
     bool wants_stop;
     bool is_lost; /* it stops since the probe is gone */
@@ -47,8 +50,15 @@ struct daemon {
     struct moment stop_at; /* MOMENT_NEVER while it runs */
 };
 
-/* Asks for the files of all sockets, whether they are there. */
-void daemon_look_at_sockets(struct daemon *daemon);
+/* Upkeep. */
+
+/* Files that others need are looked at from now on, every few seconds. */
+void upkeep_begin(struct daemon *daemon);
+void upkeep_look(struct daemon *daemon);
+/* The last look, so that the next daemon has its records; nothing is looked at any more. */
+void upkeep_end(struct daemon *daemon);
+/* The alarm about the records, which ends by itself when they are as they should be. */
+void upkeep_alarm_records(struct daemon *daemon, const char *why);
 
 /* Start. */
 

@@ -19,6 +19,8 @@
 enum { REMOVALS_PER_TURN = 64 };
 
 static const char prefix[] = "r-";
+/* Not the name of a connection: whoever does not know it removes it. */
+static const char records_name[] = "r-records";
 
 struct entry {
     uint64_t kept;
@@ -28,6 +30,7 @@ struct entry {
 struct keeper {
     struct entry entries[BROKER_KEPT_MAX];
     size_t n_entries;
+    bool has_records;
     struct moment remove_at; /* MOMENT_NEVER: nothing is leaving */
 };
 
@@ -130,6 +133,32 @@ void keeper_run(struct keeper *keeper, struct moment now)
             return;
         }
     }
+}
+
+/* The records. */
+
+void keeper_put_records(struct keeper *keeper, int fd)
+{
+    char text[64];
+
+    if (keeper->has_records || fd < 0)
+        return;
+    snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", records_name);
+    keeper->has_records = service_tell(text, fd) == SERVICE_TOLD;
+}
+
+int keeper_take_records(struct keeper *keeper, struct service_sockets *passed)
+{
+    int fd = service_take_socket(passed, records_name);
+
+    keeper->has_records = fd >= 0;
+    return fd;
+}
+
+void keeper_remove_records(struct keeper *keeper)
+{
+    if (keeper->has_records)
+        keeper->has_records = !tell_removal(records_name);
 }
 
 /* What was kept at the start. */

@@ -369,7 +369,7 @@ int listener_set_rights(const struct listener_socket *socket, const struct liste
                         char **ret_why)
 {
     *ret_why = NULL;
-    if (!socket->path)
+    if (socket->is_adopted)
         return explain(-EINVAL, ret_why, "the socket was passed in, so its rights are its unit's");
     if (!listener_is_in_place(socket))
         return explain(-ENOENT, ret_why, "the socket file %s was removed or replaced",
@@ -385,9 +385,20 @@ static bool has_option(int fd, int option, int wanted)
     return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
 }
 
+static bool has_address(int fd, const char *path)
+{
+    struct sockaddr_un wanted, own = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof own;
+
+    return fill_address(path, &wanted) && getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
+           strncmp(wanted.sun_path, own.sun_path, sizeof own.sun_path) == 0;
+}
+
 int listener_adopt(int fd, const char *path, struct listener_socket *ret_socket, char **ret_why)
 {
     struct stat status;
+    char *known = NULL;
+    bool is_there;
 
     *ret_why = NULL;
     if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_STREAM) ||
@@ -396,11 +407,18 @@ int listener_adopt(int fd, const char *path, struct listener_socket *ret_socket,
                        "the descriptor that was passed in is not a listening Unix stream socket");
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
-    *ret_socket = (struct listener_socket){.fd = fd, .lock = -1};
-    if (path && lstat(path, &status) == 0 && S_ISSOCK(status.st_mode)) {
-        ret_socket->device = status.st_dev;
-        ret_socket->inode = status.st_ino;
-    }
+    is_there = path && lstat(path, &status) == 0 && S_ISSOCK(status.st_mode);
+    /* One that is elsewhere in our sight, if at all, cannot be looked for. */
+    if ((is_there || (path && has_address(fd, path))) && !(known = strdup(path)))
+        return explain(-ENOMEM, ret_why, "memory ran out");
+    *ret_socket = (struct listener_socket){
+        .fd = fd,
+        .lock = -1,
+        .path = known,
+        .device = is_there ? status.st_dev : 0,
+        .inode = is_there ? status.st_ino : 0,
+        .is_adopted = true,
+    };
     return 0;
 }
 
@@ -412,9 +430,33 @@ bool listener_is_in_place(const struct listener_socket *socket)
                              status.st_ino == socket->inode);
 }
 
+char *listener_explain(const struct listener_socket *socket, const char *what, const char *units)
+{
+    struct stat status;
+    bool is_gone = lstat(socket->path, &status) != 0;
+    char *text;
+    int length;
+
+    if (socket->is_adopted)
+        length = asprintf(&text,
+                          "the socket file %s of %s was %s, so nobody new comes by it; it was "
+                          "passed in, so restart its unit (systemctl restart %s)",
+                          socket->path, what, is_gone ? "removed" : "replaced", units);
+    else
+        length = asprintf(&text,
+                          "the socket file %s of %s was %s, so nobody new comes by it; a reload "
+                          "makes it anew%s",
+                          socket->path, what, is_gone ? "removed" : "replaced",
+                          is_gone ? "" : ", unless somebody listens there");
+    return length < 0 ? NULL : text;
+}
+
 void listener_close(struct listener_socket *socket)
 {
-    if (socket->path) {
+    if (socket->is_adopted) {
+        close(socket->fd);
+        free(socket->path);
+    } else if (socket->path) {
         char *name = folder_of(socket->path);
         int folder = name ? open(name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -424,8 +466,6 @@ void listener_close(struct listener_socket *socket)
         if (folder >= 0)
             close(folder);
         free(name);
-    } else if (socket->fd >= 0) {
-        close(socket->fd);
     }
     *socket = (struct listener_socket){.fd = -1, .lock = -1};
 }

@@ -23,9 +23,10 @@ struct listener_rights {
 struct listener_socket {
     int fd;
     int lock;        /* the lock file beside a socket of our own; -1 for an adopted one */
-    char *path;      /* NULL for an adopted one */
+    char *path;      /* of an adopted one NULL, where it is not known */
     uint64_t device; /* of the socket file; 0 when it is not known */
     uint64_t inode;
+    bool is_adopted;
     bool has_made_folder; /* its folder, which goes with it until somebody clears this */
 };
 
@@ -57,6 +58,11 @@ int listener_adopt(int fd, const char *path, struct listener_socket *ret_socket,
 /* Closes it, and removes its files if they are still those that were made here. */
 void listener_close(struct listener_socket *socket);
 
-/* True when the file at its path is still the one that is being listened on; adopted ones always
- * are, since they are for their unit to look after. */
+/* True when the file at its path is still the one that is being listened on; an adopted one whose
+ * path is not known is taken to be. */
 bool listener_is_in_place(const struct listener_socket *socket);
+
+/* Where that is not so: whose it is, what is wrong and what to do, in one line that the caller
+ * frees; NULL when memory is out. `units` are those to restart where it was passed in. */
+char *listener_explain(const struct listener_socket *socket, const char *what,
+                       const char *units) MUST_CHECK;

@@ -338,20 +338,37 @@ void ports_keep_folders(struct ports *ports)
 
 /* Files that go missing. */
 
-bool ports_look(struct ports *ports)
+static char *explain_missing(const struct port *port)
+{
+    char *what, *why;
+
+    if (asprintf(&what, "the listener %s", port->name) < 0)
+        return NULL;
+    why = listener_explain(&port->socket, what, "diagportd.socket");
+    free(what);
+    return why;
+}
+
+bool ports_look(struct ports *ports, char **ret_why)
 {
     struct port *port;
     bool are_in_place = true;
 
+    *ret_why = NULL;
     TAILQ_FOREACH(port, &ports->list, link) {
         bool was_missing = port->is_missing;
+        char *why;
 
         port->is_missing = !listener_is_in_place(&port->socket);
-        are_in_place &= !port->is_missing;
-        if (port->is_missing && !was_missing)
-            log_error("the socket file %s of the listener %s was removed or replaced, so nobody "
-                      "new comes by it",
-                      port->path, port->name);
+        if (!port->is_missing)
+            continue;
+        why = explain_missing(port);
+        if (!was_missing)
+            log_error("%s", why ? why : "memory ran out for telling what is wrong with a socket");
+        if (!*ret_why)
+            *ret_why = util_take(&why);
+        free(why);
+        are_in_place = false;
     }
     return are_in_place;
 }
@@ -383,7 +400,7 @@ void ports_repair(struct ports *ports)
     struct port *port;
 
     TAILQ_FOREACH(port, &ports->list, link) {
-        if (!listener_is_in_place(&port->socket))
+        if (!port->was_passed_in && !listener_is_in_place(&port->socket))
             make_anew(port);
     }
 }

@@ -50,12 +50,13 @@ void ports_abandon(struct ports *ports);
 /* Accepts whoever waits, before the loop comes to it. */
 void ports_accept(struct ports *ports);
 
-/* Looks whether the files of all that were made here are still there, and tells once of each that
- * is not. True when all are. */
-bool ports_look(struct ports *ports);
+/* Looks whether the files of all are still there, and tells once of each that is not. True when all
+ * are; else `*ret_why` says what is wrong with the first, for the caller to free, or NULL when
+ * memory is out. */
+bool ports_look(struct ports *ports, char **ret_why);
 
-/* Makes the files anew that are not there, with the rights that they had. What is in the way is
- * logged. */
+/* Makes the files anew that are not there, with the rights that they had, but for those that were
+ * passed in. What is in the way is logged. */
 void ports_repair(struct ports *ports);
 
 /* Nobody is accepted while this is so. */

@@ -92,7 +92,7 @@ void reload_daemon(void *context, struct control_verdict *ret_verdict)
     service_tell_reloading(daemon->service, clock_now());
     ports_repair(daemon->ports);
     control_repair(daemon->control);
-    daemon_look_at_sockets(daemon);
+    upkeep_look(daemon);
     load_again(daemon, ret_verdict);
     count_reload(&daemon->reloads, daemon->config.file ? CONFIG_FILES : CONFIG_BUILT_IN,
                  ret_verdict->is_done);

@@ -97,11 +97,9 @@ static bool claim_store(struct daemon *daemon, const char *folder)
 static void take_trust(struct daemon *daemon, const struct store_found *found)
 {
     if (found->trust == BROKER_HAS_NO_RECORDS) {
-        log_error("%s; nothing is applied to any runtime until the daemon is started with a state "
-                  "folder that works",
+        log_error("%s; nothing is applied to any runtime until they can be kept",
                   found->why ? found->why : "memory ran out");
-        broker_alarm(daemon->broker, ALARM_RECORDS, true,
-                     "no records can be kept, so nothing is applied", clock_now());
+        upkeep_alarm_records(daemon, found->why ? found->why : "memory ran out");
     } else if (found->trust == BROKER_DISTRUSTS_RECORDS) {
         log_warning("%s; runtimes older than that are resumed untouched",
                     found->why ? found->why : "records were lost");
@@ -109,11 +107,24 @@ static void take_trust(struct daemon *daemon, const struct store_found *found)
     broker_set_trust(daemon->broker, found->trust, found->distrusted_until);
 }
 
+/* The one in force is at hand, whatever has become of the folder. */
+static struct policy *find_policy(void *context, const uint8_t id[static RECORD_POLICY_SIZE])
+{
+    const struct daemon *daemon = context;
+    const struct policy *in_force = broker_policy(daemon->broker);
+    uint8_t own[RECORD_POLICY_SIZE];
+
+    policy_id(in_force, own);
+    if (daemon->reloads.origin != CONFIG_SALVAGED && memcmp(own, id, sizeof own) == 0)
+        return (struct policy *)(uintptr_t)in_force;
+    return snapshots_find(daemon->snapshots, id);
+}
+
 static bool recall(struct daemon *daemon)
 {
     struct store_policies policies = {
-        .find = snapshots_find,
-        .context = daemon->snapshots,
+        .find = find_policy,
+        .context = daemon,
         .progress = &daemon->progress,
     };
 
@@ -126,10 +137,11 @@ static bool recall(struct daemon *daemon)
 
 /* The last thing of a start that can fail by what is there already: before it nothing was made that
  * does not go again with us. */
-static bool open_store(struct daemon *daemon, const char *folder)
+static bool open_store(struct daemon *daemon, const char *folder, struct service_sockets *passed)
 {
     struct store_found found;
 
+    store_take_kept(daemon->store, keeper_take_records(daemon->keeper, passed));
     if (store_open(daemon->store, &found) != 0) {
         free(found.why);
         return refuse_folder(folder);
@@ -379,7 +391,8 @@ bool start_daemon(struct daemon *daemon, const struct daemon_options *options)
     if (!load_first(daemon, &loaded))
         return false;
     is_started = claim_store(daemon, options->state) && in_force_open(daemon) &&
-                 start_with_any(daemon, &loaded, &passed) && open_store(daemon, options->state) &&
+                 start_with_any(daemon, &loaded, &passed) &&
+                 open_store(daemon, options->state, &passed) &&
                  give_up_rights(daemon, options->user);
     /* By the records, and before anybody is accepted. */
     if (is_started)

@@ -16,17 +16,9 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "daemon/store_core.h"
 #include "host/rights.h"
 #include "lib/procfs.h"
-
-struct store {
-    char *path; /* of the folder */
-    int folder; /* -1 while there is none that can be used */
-    int fd;
-    uint8_t *map;
-    uint8_t boot[RECORD_BOOT_SIZE];
-    bool has_boot;
-};
 
 static void explain(struct store_found *found, enum broker_trust trust, const char *format, ...)
     PRINTF_LIKE(3, 4);
@@ -50,8 +42,7 @@ static int close_fd(int fd)
     return -1;
 }
 
-/* As start times of processes are given. */
-static uint64_t ticks_after_boot(void)
+uint64_t store_ticks_after_boot(void)
 {
     uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 
@@ -88,26 +79,36 @@ static int hand_over(int fd)
 }
 
 /* The folder has to be ours alone: who can write there can make us forget. */
+int store_open_folder(const struct store *store, int *ret_folder)
+{
+    int folder = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+    int error = 0;
+
+    if (folder < 0 || fstat(folder, &status) != 0)
+        error = -errno;
+    else if (!is_own(&status) || (status.st_mode & (S_IWGRP | S_IWOTH)))
+        error = -EPERM;
+    if (error == 0)
+        *ret_folder = folder;
+    else
+        close_fd(folder);
+    return error;
+}
+
 static bool open_folder(struct store *store, struct store_found *found)
 {
-    const char *folder = store->path;
-    struct stat status;
+    int error = store_open_folder(store, &store->folder);
 
-    store->folder = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (store->folder < 0 || fstat(store->folder, &status) != 0) {
-        explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be opened: %s", folder,
-                strerror(errno));
-        return false;
-    }
-    if (!is_own(&status) || (status.st_mode & (S_IWGRP | S_IWOTH))) {
+    if (error == -EPERM)
         explain(found, BROKER_HAS_NO_RECORDS,
                 "the state folder %s must belong to the daemon's user and be writable by nobody "
                 "else",
-                folder);
-        store->folder = close_fd(store->folder);
-        return false;
-    }
-    return true;
+                store->path);
+    else if (error != 0)
+        explain(found, BROKER_HAS_NO_RECORDS, "the state folder %s cannot be opened: %s",
+                store->path, strerror(-error));
+    return error == 0;
 }
 
 static bool make_folder(const struct store *store, struct store_found *found)
@@ -120,9 +121,9 @@ static bool make_folder(const struct store *store, struct store_found *found)
 }
 
 /* The lock is on the folder itself: it holds whatever becomes of the files in it. */
-static int lock_folder(const struct store *store)
+int store_lock_folder(int folder)
 {
-    return flock(store->folder, LOCK_EX | LOCK_NB) == 0 ? 0 : -EBUSY;
+    return flock(folder, LOCK_EX | LOCK_NB) == 0 ? 0 : -EBUSY;
 }
 
 /* True when nothing of an earlier daemon is there; one that died while it made its file left no
@@ -152,28 +153,44 @@ static bool is_first_start(const struct store *store)
     return is_empty;
 }
 
+static uint8_t *map_records(int fd)
+{
+    void *map = mmap(NULL, RECORD_FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    return map == MAP_FAILED ? NULL : map;
+}
+
 static bool map_file(struct store *store)
 {
-    void *map = mmap(NULL, RECORD_FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, store->fd, 0);
-
-    if (map == MAP_FAILED)
-        return false;
-    store->map = map;
-    return true;
+    store->map = map_records(store->fd);
+    return store->map;
 }
 
 /* All of the file is allocated now: a write to a hole of a full disk would kill us later. */
-static int fill_file(const struct store *store, uint64_t distrusted_until)
+static int fill_file(const struct store *store, int fd, uint64_t distrusted_until)
 {
     uint8_t header[RECORD_HEADER_SIZE];
-    int error = posix_fallocate(store->fd, 0, RECORD_FILE_SIZE);
+    int error = posix_fallocate(fd, 0, RECORD_FILE_SIZE);
 
     if (error != 0)
         return -error;
     record_write_header(store->boot, distrusted_until, header);
-    if (pwrite(store->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+    if (pwrite(fd, header, sizeof header, 0) != (ssize_t)sizeof header)
         return errno ? -errno : -ENOSPC;
     return 0;
+}
+
+/* The one that becomes the records when it is whole. `*ret_fd` is set whatever comes of it. */
+static int begin_file(const struct store *store, int folder, uint64_t distrusted_until, int *ret_fd)
+{
+    unlinkat(folder, RECORD_NEW_FILE, 0);
+    *ret_fd = openat(folder, RECORD_NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return *ret_fd < 0 ? -errno : fill_file(store, *ret_fd, distrusted_until);
+}
+
+static int finish_file(int folder)
+{
+    return renameat(folder, RECORD_NEW_FILE, folder, RECORD_FILE) == 0 ? 0 : -errno;
 }
 
 /* The file of an earlier version: what of it is needed to make ours. */
@@ -241,15 +258,12 @@ static int copy_older(const struct store *store, const struct older_file *older)
 static bool make_file_of(struct store *store, const char *folder, const struct older_file *older,
                          struct store_found *found)
 {
-    int error;
+    int error = begin_file(store, store->folder, found->distrusted_until, &store->fd);
 
-    unlinkat(store->folder, RECORD_NEW_FILE, 0);
-    store->fd = openat(store->folder, RECORD_NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    error = store->fd < 0 ? -errno : fill_file(store, found->distrusted_until);
     if (error == 0 && older)
         error = copy_older(store, older);
-    if (error == 0 && renameat(store->folder, RECORD_NEW_FILE, store->folder, RECORD_FILE) != 0)
-        error = -errno;
+    if (error == 0)
+        error = finish_file(store->folder);
     if (error == 0 && !map_file(store))
         error = -errno;
     if (error == 0)
@@ -304,14 +318,38 @@ static void forget_file(struct store *store)
     store->fd = close_fd(store->fd);
 }
 
+int store_renew(struct store *store, int folder, uint64_t distrusted_until)
+{
+    uint8_t *map = NULL;
+    int fd, error = begin_file(store, folder, distrusted_until, &fd);
+
+    if (error == 0 && !(map = map_records(fd)))
+        error = -errno;
+    if (error == 0 && store->map)
+        memcpy(map, store->map, RECORD_FILE_SIZE);
+    if (error == 0)
+        error = finish_file(folder);
+    if (error != 0) {
+        if (map)
+            munmap(map, RECORD_FILE_SIZE);
+        close_fd(fd);
+        unlinkat(folder, RECORD_NEW_FILE, 0);
+        return error;
+    }
+    forget_file(store);
+    store->fd = fd;
+    store->map = map;
+    return 0;
+}
+
 /* Without records in a folder that is not empty somebody took them away. */
 static bool begin_anew(struct store *store, const char *folder, struct store_found *found)
 {
-    if (!is_first_start(store)) {
+    if (store->had_kept || !is_first_start(store)) {
         explain(found, BROKER_DISTRUSTS_RECORDS,
                 "the file of records is missing from the state folder %s, which is not empty",
                 folder);
-        found->distrusted_until = ticks_after_boot();
+        found->distrusted_until = store_ticks_after_boot();
     }
     return make_file(store, folder, found);
 }
@@ -334,7 +372,7 @@ static bool put_aside(struct store *store, const char *folder, const char *name,
                       struct store_found *found)
 {
     renameat(store->folder, RECORD_FILE, store->folder, name);
-    found->distrusted_until = ticks_after_boot();
+    found->distrusted_until = store_ticks_after_boot();
     return make_file(store, folder, found);
 }
 
@@ -395,6 +433,43 @@ static bool open_file(struct store *store, const char *folder, struct store_foun
     return use_file(store, folder, found);
 }
 
+/* It goes on in the folder, or, where that cannot be, without a name. */
+static bool use_kept(struct store *store, struct store_found *found)
+{
+    struct older_file older = {.map = NULL};
+    struct record_header header;
+    enum record_health health;
+
+    if (store->kept < 0)
+        return false;
+    store->fd = store->kept;
+    store->kept = -1;
+    health = judge_file(store, &header, &older);
+    unmap_older(&older);
+    if (health != RECORD_WHOLE) {
+        forget_file(store);
+        return false;
+    }
+    free(found->why);
+    *found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
+    take_header(&header, store->path, found);
+    /* What is in the way there is told of as soon as it is looked at. */
+    if (store->folder >= 0)
+        (void)!store_renew(store, store->folder, 0);
+    return true;
+}
+
+/* The next daemon may not be started as root. */
+static void hand_all_over(struct store *store, struct store_found *found)
+{
+    if (hand_over(store->fd) == 0 && (store->folder < 0 || hand_over(store->folder) == 0))
+        return;
+    explain(found, BROKER_HAS_NO_RECORDS,
+            "the state folder %s cannot be given to the daemon's user: %s", store->path,
+            strerror(errno));
+    forget_file(store);
+}
+
 struct store *store_claim(const char *folder, int *ret_error)
 {
     struct store *store = calloc(1, sizeof *store);
@@ -404,13 +479,14 @@ struct store *store_claim(const char *folder, int *ret_error)
     if (store) {
         store->folder = -1;
         store->fd = -1;
+        store->kept = -1;
         store->path = strdup(folder);
         store->has_boot = read_boot_id(store->boot);
     }
     if (!store || !store->path)
         *ret_error = -ENOMEM;
     else if (open_folder(store, &found))
-        *ret_error = lock_folder(store);
+        *ret_error = store_lock_folder(store->folder);
     /* What else is wrong with it is found again when it is opened. */
     free(found.why);
     return *ret_error == 0 ? store : store_close(store);
@@ -426,22 +502,20 @@ int store_open(struct store *store, struct store_found *ret_found)
         return 0;
     }
     if (!is_claimed && make_folder(store, ret_found) && open_folder(store, ret_found) &&
-        lock_folder(store) != 0)
+        store_lock_folder(store->folder) != 0)
         return -EBUSY;
-    if (store->folder < 0)
-        return 0;
-    if (!open_file(store, store->path, ret_found)) {
+    if (use_kept(store, ret_found) ||
+        (store->folder >= 0 && open_file(store, store->path, ret_found)))
+        hand_all_over(store, ret_found);
+    else
         forget_file(store);
-        return 0;
-    }
-    /* The next daemon may not be started as root. */
-    if (hand_over(store->fd) != 0 || hand_over(store->folder) != 0) {
-        explain(ret_found, BROKER_HAS_NO_RECORDS,
-                "the state folder %s cannot be given to the daemon's user: %s", store->path,
-                strerror(errno));
-        forget_file(store);
-    }
     return 0;
+}
+
+void store_take_kept(struct store *store, int fd)
+{
+    store->kept = fd;
+    store->had_kept = fd >= 0;
 }
 
 static bool is_alive(const struct record *record)
@@ -486,6 +560,11 @@ void store_mark(struct store *store, uint32_t slot, const uint8_t mark[static RE
         record_put(store->map + RECORD_HEADER_SIZE + (size_t)slot * RECORD_SLOT_SIZE, mark);
 }
 
+int store_file(const struct store *store)
+{
+    return store->fd;
+}
+
 int store_folder(const struct store *store)
 {
     return store->folder;
@@ -507,6 +586,7 @@ struct store *store_close(struct store *store)
         return NULL;
     forget_file(store);
     close_fd(store->folder);
+    close_fd(store->kept);
     free(store->path);
     free(store);
     return NULL;

@@ -228,7 +228,8 @@ void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const cha
         return;
     broker->counters.alarms[alarm] = is_on;
     broker->counters.alarm_reasons[alarm] = notice.why;
-    broker_notice(broker, &notice, NULL, NULL);
+    /* It may be put in other words as long as it is on; what was told stays. */
+    broker_notice(broker, &notice, NULL, notice.why);
 }
 
 void broker_out_of_memory(struct broker *broker, struct moment now)

@@ -94,7 +94,8 @@ struct broker *broker_free(struct broker *broker);
 int broker_remember(struct broker *broker, uint32_t slot, const struct record *record,
                     struct policy *policy) MUST_CHECK;
 
-/* What the records are worth, before anybody has come; as in broker_options. */
+/* What the records are worth, as in broker_options: before anybody has come, or when some can be
+ * kept where none could up to now. */
 void broker_set_trust(struct broker *broker, enum broker_trust trust, uint64_t distrusted_until);
 enum broker_trust broker_trust(const struct broker *broker);
 
@@ -201,8 +202,8 @@ const struct policy *broker_policy(const struct broker *broker);
  */
 bool broker_needs_policy(const struct broker *broker, const uint8_t id[static RECORD_POLICY_SIZE]);
 
-/* Raises or ends an alarm that only the shell can know of. `why` is a constant that says why it was
- * raised; where it ends it is not looked at. */
+/* Raises or ends an alarm that only the shell can know of. `why` says why it was raised, and stays
+ * the caller's, as long as the alarm is on; where it ends it is not looked at. */
 void broker_alarm(struct broker *broker, enum alarm alarm, bool is_on, const char *why,
                   struct moment now);
 

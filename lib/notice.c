@@ -16,6 +16,8 @@ struct notice *notice_new(const struct notice *content, const char *rule, const 
     notice->name = name ? strdup(name) : NULL;
     if ((rule && !notice->rule) || (name && !notice->name))
         return notice_free(notice);
+    if (notice->kind == NOTICE_ALARM)
+        notice->why = notice->name;
     return notice;
 }
 

@@ -68,9 +68,9 @@ struct notice {
     enum notice_peer_error peer_error;
     enum alarm alarm;
     bool is_on;      /* NOTICE_ALARM: it began */
-    const char *why; /* a constant, or NULL */
+    const char *why; /* a constant, or NULL; NOTICE_ALARM: the name */
     char *rule;      /* name of the rule, or NULL */
-    char *name;      /* what the step is about: a variable's name, a path */
+    char *name;      /* what the step is about: a variable's name, a path; NOTICE_ALARM: why */
 };
 
 /* Copies the texts; NULL when memory is out. */

@@ -252,6 +252,15 @@ static void step_lost(struct runtime *runtime, struct moment now)
     answer_step(runtime, step, STEP_LOST, 0, now);
 }
 
+static const char no_place[] = "there is no place left to record what is applied";
+
+/* Where there is a place again; what else may be wrong with the records is not ours to judge. */
+static void end_alarm(struct broker *broker, struct moment now)
+{
+    if (broker->counters.alarm_reasons[ALARM_RECORDS] == no_place)
+        broker_alarm(broker, ALARM_RECORDS, false, NULL, now);
+}
+
 /* The record has to say so before the runtime can have taken anything. False when it does not go
  * out now: memory is out, or nothing can be recorded, and the plan ends. */
 static bool is_recorded(struct runtime *runtime, const struct step *step, struct moment now)
@@ -260,7 +269,7 @@ static bool is_recorded(struct runtime *runtime, const struct step *step, struct
     int error = runtime_mark(runtime, is_undo ? RECORD_WITHDRAWING : RECORD_BEGUN, step);
 
     if (error == 0) {
-        broker_alarm(runtime->broker, ALARM_RECORDS, false, NULL, now);
+        end_alarm(runtime->broker, now);
         return true;
     }
     if (error == -ENOMEM) {
@@ -268,8 +277,7 @@ static bool is_recorded(struct runtime *runtime, const struct step *step, struct
         runtime_set_next(runtime, moment_after(now, BROKER_MEMORY_RETRY));
         return false;
     }
-    broker_alarm(runtime->broker, ALARM_RECORDS, true,
-                 "there is no place left to record what is applied", now);
+    broker_alarm(runtime->broker, ALARM_RECORDS, true, no_place, now);
     /* What has to be taken back is, whoever remembers it. */
     if (is_undo)
         return true;

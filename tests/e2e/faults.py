@@ -13,6 +13,8 @@ SLOTS = 192
 NAME_SIZE = 24
 SLOT = struct.Struct(f"<{NAME_SIZE}sQQQQII")
 CLOCKS = struct.Struct("<qq")
+#: In the place of an errno.
+HANGS, SPINS = 0xFFFFFFFF, 0xFFFFFFFE
 COUNT, HITS = NAME_SIZE, NAME_SIZE + 24
 
 #: With the daemon's own sanitizer it is not the first library, and cannot be.
@@ -66,6 +68,14 @@ class Faults:
     def slow(self, name, milliseconds, first=0, times=1):
         """Lets those that move no bytes take so much longer."""
         self._strike(name, first, times, 0, milliseconds)
+
+    def hang_next(self, name):
+        """Lets the next call of it never return."""
+        self.fail_next(name, HANGS)
+
+    def spin_next(self, name):
+        """The same, and it never stops either."""
+        self.fail_next(name, SPINS)
 
     def _strike(self, name, first, times, error, length):
         at = self._slot(name)

@@ -6,9 +6,15 @@ import contextlib
 import itertools
 import os
 import socket
+import stat
 import threading
 
 from lines import TIMEOUT
+
+
+def kept_as(fd):
+    """What is kept may be a file, too."""
+    return socket.socket(fileno=fd) if stat.S_ISSOCK(os.fstat(fd).st_mode) else os.fdopen(fd, "r+b", buffering=0)
 
 
 class Manager:
@@ -51,7 +57,7 @@ class Manager:
             self._last = lines["MARK"]
         elif "FDSTORE" in lines:
             assert lines["FDPOLL"] == "0" and len(fds) == 1 and name not in self.kept, data
-            self.kept[name] = socket.socket(fileno=fds[0])
+            self.kept[name] = kept_as(fds[0])
             self.asked.append(f"keep {name}")
         elif "FDSTOREREMOVE" in lines:
             self.asked.append(f"remove {name}")

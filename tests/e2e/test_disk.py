@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A state folder on a disk that is full, or cannot be written: nobody hangs, nothing is applied, and it is said."""
 
+import os
+
 import pytest
-from harness import needs_root, rule
+from harness import needs_root, rule, until
 
 pytestmark = needs_root
 
@@ -24,6 +26,27 @@ def test_no_record_can_be_kept(daemon, fleet, folder, disk):
     assert one.log.count("diagportd: the file of records .* cannot be made: ") == 1
     summary = fleet(one.socket, 20, "--together").summary()
     assert summary["resumed"] == 20 and set(summary["commands"]) == {"ResumeRuntime"}
+
+
+def test_there_is_room_again(daemon, fake, folder):
+    """Records begin then; whoever was there before it was resumed, and gets no plan later."""
+    (folder / "state").mkdir(mode=0o700)
+    state = folder / "state"
+    script = f'mount -t tmpfs -o size=12m,mode=0700 none {state} && head -c 8m /dev/zero >{state}/other && exec "$@"'
+    one = daemon([rule(env={"A": "1"})], prefix=[*IN_MOUNT, script, "sh"])
+    assert one.alarms() == ["records"]
+    before = fake(one.socket)
+    assert before.commands() == ["resume"]
+    assert one.reload()
+    (alarm,) = one.status()["alarms"]
+    assert "cannot be put right (No space left on device): make room there" in alarm["why"]
+    os.unlink(f"/proc/{one.process.pid}/root{state}/other")
+    for _ in range(2):
+        assert one.reload()
+    assert one.alarms() == [] and one.status()["records"] == "distrusted"
+    # Whoever was started in the same hundredth of a second is none that came after that.
+    until(lambda: fake(one.socket).commands()[-2:], lambda commands: commands == ["env A=1", "resume"])
+    assert set(before.finish()) <= {"resume"}
 
 
 def test_the_disk_fills_up_later(daemon, fleet, folder):

@@ -110,7 +110,7 @@ def test_a_socket_file_that_is_gone_is_made_anew(daemon, fake, which, how):
     path = one.socket if which == "runtime" else one.control
     mode = mode_of(path)
     go_missing(path, how)
-    one.wait(f"the (socket file|control socket) {path} .*was removed or replaced")
+    one.wait(f"the socket file {path} of .* was (removed|replaced), so nobody")
     one.wait("alarm sockets on: .* a reload makes it anew")
     if which == "runtime":
         assert one.alarms() == ["sockets"]
@@ -163,10 +163,15 @@ def test_a_socket_that_was_passed_in_is_its_units(daemon, folder):
         passed.bind(str(folder / "runtime.sock"))
         passed.listen()
         one = daemon(A, passed={"runtime": passed})
-        os.unlink(one.socket)
+        os.rename(one.socket, one.socket + ".away")
         assert one.reload()
-        assert one.alarms() == []
         assert not os.path.exists(one.socket)
+        (alarm,) = one.status()["alarms"]
+        assert alarm["name"] == "sockets" and "systemctl restart diagportd.socket" in alarm["why"]
+        assert one.metric('diagport_listener_in_place{listener="runtime"}') == 0
+        os.rename(one.socket + ".away", one.socket)
+        one.wait("alarm sockets off$")
+        assert one.alarms() == []
 
 
 def test_a_missing_file_changes_nothing(daemon, fake):

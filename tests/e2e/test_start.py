@@ -224,7 +224,7 @@ def unusable(folder, how):
 @pytest.mark.parametrize("how", ["file", "two levels", "link", "writable for all"])
 def test_no_records_can_be_kept(daemon, fake, folder, how):
     one = daemon([rule(env={"A": "1"}, startup_hooks=[{"path": folder.hook()}])], state=unusable(folder, how))
-    assert one.log.count("nothing is applied to any runtime until the daemon is started with a state folder that works")
+    assert one.log.count("nothing is applied to any runtime until they can be kept")
     status = one.status()
     assert status["records"] == "none"
     assert [alarm["name"] for alarm in status["alarms"]] == ["records"]

@@ -52,6 +52,10 @@ struct slot {
     _Atomic uint32_t length;
 };
 
+/* In the place of an error: they never return, and wait for ever or never rest. */
+#define HANGS 0xffffffffu
+#define SPINS 0xfffffffeu
+
 /* Shared with the test: 64 bytes of clocks, in nanoseconds, then the slots. */
 struct shared {
     _Atomic int64_t calendar;
@@ -143,6 +147,14 @@ static struct slot *find(const char *name)
     return slot ? slot : add(full);
 }
 
+static void stay(uint32_t error)
+{
+    while (error == HANGS)
+        pause();
+    while (error == SPINS)
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
 /* Counts a call; true when something is to happen to it. */
 static bool strikes(const char *name, struct slot **ret_slot)
 {
@@ -156,6 +168,7 @@ static bool strikes(const char *name, struct slot **ret_slot)
     if (n < slot->first || n >= slot->end)
         return false;
     slot->hits++;
+    stay(slot->error);
     *ret_slot = slot;
     return true;
 }

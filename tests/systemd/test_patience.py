@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A start and a stop that take longer than the unit allows, and go on, are not ended."""
 
-import os
-import pwd
-import shutil
 import signal
 
-import faults
+import faulty
 import inside
 from inside import PORT, SERVICE, systemctl
 
@@ -36,31 +33,13 @@ def test_a_stop_that_waits_for_an_answer(service, fake):
     assert runtime.commands()[-1] == "resume"
 
 
-class Place:
-    """Where the service finds what slows it down, in its sandbox."""
-
-    LIBRARY = "/usr/local/lib/diagport-faults.so"
-
-    @staticmethod
-    def file(name, content):
-        path = inside.STATE / name
-        path.write_text(content)
-        user = pwd.getpwnam("diagport")
-        os.chown(path, user.pw_uid, user.pw_gid)
-        return str(path)
-
-
 def test_a_start_that_looks_at_many(service, fake):
     """Each process of the records takes a while; the limit of the unit is a fraction of it all."""
     service(POLICY)
     many = [fake(PORT) for _ in range(25)]
     inside.until(lambda: len(inside.runtimes(state="running")) == 25)
-    shutil.copy(faults.LIBRARY, Place.LIBRARY)
-    slow = faults.Faults(Place)
+    slow = faulty.install("TimeoutStartSec=1s")
     slow.slow("open", 200, times=1 << 32)
-    variables = {**slow.environment, "LD_PRELOAD": Place.LIBRARY}
-    lines = ["[Service]", "TimeoutStartSec=1s", *(f'Environment="{name}={value}"' for name, value in variables.items())]
-    inside.drop_in(SERVICE, "50-test", "\n".join(lines) + "\n")
     before = inside.main_pid()
     inside.signal(signal.SIGKILL, before)
     inside.until(inside.main_pid, lambda pid: pid not in (0, before))

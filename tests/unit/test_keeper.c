@@ -49,6 +49,42 @@ START_TEST(it_is_told_what_to_keep_and_to_remove)
 }
 END_TEST
 
+/* Under a name that no connection has, as long as they are needed, and once. */
+START_TEST(records_are_kept_and_removed)
+{
+    struct unit_manager manager = unit_manager_new();
+    struct keeper *keeper = keeper_new();
+    struct service_sockets passed = {.n = 0};
+
+    keeper_put_records(keeper, -1);
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
+    for (int i = 0; i < 2; i++) {
+        keeper_put_records(keeper, manager.fd);
+        ck_assert_str_eq(unit_manager_heard(&manager),
+                         i ? "" : "FDSTORE=1\nFDPOLL=0\nFDNAME=r-records");
+    }
+    for (int i = 0; i < 2; i++) {
+        keeper_remove_records(keeper);
+        ck_assert_str_eq(unit_manager_heard(&manager),
+                         i ? "" : "FDSTOREREMOVE=1\nFDNAME=r-records");
+    }
+    /* The next daemon has not put them there, and removes them all the same. */
+    ck_assert_int_eq(keeper_take_records(keeper, &passed), -1);
+    keeper_remove_records(keeper);
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
+    passed.list = calloc(1, sizeof *passed.list);
+    passed.n = 1;
+    *passed.list = (struct service_socket){.fd = dup(manager.fd), .name = strdup("r-records")};
+    close(keeper_take_records(keeper, &passed));
+    ck_assert_int_eq(passed.list->fd, -1);
+    keeper_remove_records(keeper);
+    ck_assert_str_eq(unit_manager_heard(&manager), "FDSTOREREMOVE=1\nFDNAME=r-records");
+    service_sockets_deinit(&passed);
+    keeper_free(keeper);
+    close(manager.fd);
+}
+END_TEST
+
 START_TEST(without_a_manager_nothing_is_kept)
 {
     struct keeper *keeper = keeper_new();
@@ -212,6 +248,7 @@ START_TEST(units_have_room_for_what_is_kept)
 }
 END_TEST
 
-UNIT_TESTS(it_is_told_what_to_keep_and_to_remove, without_a_manager_nothing_is_kept,
-           a_manager_that_is_busy_is_told_later, no_more_are_kept_than_the_unit_says,
-           only_its_own_names_are_taken, units_have_room_for_what_is_kept);
+UNIT_TESTS(it_is_told_what_to_keep_and_to_remove, records_are_kept_and_removed,
+           without_a_manager_nothing_is_kept, a_manager_that_is_busy_is_told_later,
+           no_more_are_kept_than_the_unit_says, only_its_own_names_are_taken,
+           units_have_room_for_what_is_kept);

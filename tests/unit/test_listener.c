@@ -401,6 +401,48 @@ START_TEST(only_listening_unix_sockets_are_adopted)
 }
 END_TEST
 
+static void is_missing(const struct listener_socket *socket, const char *what)
+{
+    char *why;
+
+    ck_assert(!listener_is_in_place(socket));
+    why = listener_explain(socket, "the listener r", "r.socket");
+    ck_assert_msg(strstr(why, what) && strstr(why, path), "%s", why);
+    free(why);
+}
+
+START_TEST(a_file_of_one_that_was_passed_in_may_go_missing)
+{
+    struct listener_socket adopted, elsewhere;
+    char other[120], *why;
+    int fd;
+
+    set_up();
+    fd = listens(5);
+    ck_assert_int_eq(listener_adopt(dup(fd), path, &adopted, &why), 0);
+    ck_assert(listener_is_in_place(&adopted));
+    snprintf(other, sizeof other, "%s.away", path);
+    ck_assert_int_eq(rename(path, other), 0);
+    is_missing(&adopted, "was removed, so nobody new comes by it; it was passed in, so restart its "
+                         "unit (systemctl restart r.socket)");
+    close(listens(5));
+    is_missing(&adopted, "was replaced, so");
+    ck_assert_int_eq(rename(other, path), 0);
+    ck_assert(listener_is_in_place(&adopted));
+    listener_close(&adopted);
+    /* Nor is it there for the next one, which has never seen it. */
+    takes_away("r.sock");
+    ck_assert_int_eq(listener_adopt(dup(fd), path, &adopted, &why), 0);
+    is_missing(&adopted, "was removed");
+    /* Where it is bound elsewhere, it is not known where it is in our sight. */
+    ck_assert_int_eq(listener_adopt(fd, other, &elsewhere, &why), 0);
+    ck_assert(listener_is_in_place(&elsewhere));
+    listener_close(&elsewhere);
+    listener_close(&adopted);
+    unit_folder_remove();
+}
+END_TEST
+
 START_TEST(the_queue_is_as_long_as_the_kernel_gives)
 {
     struct listener_socket listener;
@@ -439,4 +481,5 @@ UNIT_TESTS(one_is_made_with_its_rights_and_removed, a_missing_folder_is_made,
            one_that_was_removed_is_made_anew, what_is_somebody_elses_now_is_not_taken_back,
            a_folder_that_everybody_may_write_to_is_refused,
            rights_change_and_unknown_names_are_told, only_listening_unix_sockets_are_adopted,
+           a_file_of_one_that_was_passed_in_may_go_missing,
            the_queue_is_as_long_as_the_kernel_gives);

@@ -109,6 +109,8 @@ START_TEST(a_first_start_is_trusted)
     ck_assert_int_eq(stat(records, &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0600);
     ck_assert_int_eq(status.st_size, RECORD_FILE_SIZE);
+    /* None of it has to be found when a disk is full. */
+    ck_assert_int_ge(512 * status.st_blocks, RECORD_FILE_SIZE);
     opens_once(BROKER_TRUSTS_RECORDS);
     unit_folder_remove();
 }
@@ -262,23 +264,6 @@ START_TEST(a_missing_file_in_a_used_folder_is_not_trusted)
 }
 END_TEST
 
-START_TEST(records_of_another_boot_say_nothing)
-{
-    static const uint8_t other_boot[RECORD_BOOT_SIZE] = {1};
-    uint8_t header[RECORD_HEADER_SIZE];
-    int fd;
-
-    set_up();
-    opens_once(BROKER_TRUSTS_RECORDS);
-    record_write_header(other_boot, 4711, header);
-    fd = open(records, O_WRONLY);
-    ck_assert_int_eq(pwrite(fd, header, sizeof header, 0), sizeof header);
-    close(fd);
-    opens_once(BROKER_TRUSTS_RECORDS);
-    unit_folder_remove();
-}
-END_TEST
-
 static struct record slot_at(uint32_t slot)
 {
     uint8_t bytes[RECORD_SLOT_SIZE];
@@ -292,6 +277,31 @@ static struct record slot_at(uint32_t slot)
     ck_assert(record_read(bytes, &record));
     return record;
 }
+
+START_TEST(records_of_another_boot_say_nothing)
+{
+    static const uint8_t other_boot[RECORD_BOOT_SIZE] = {1};
+    uint8_t header[RECORD_HEADER_SIZE];
+    struct record record = own_record();
+    struct store *store;
+    int fd;
+
+    set_up();
+    opens(BROKER_TRUSTS_RECORDS, &store);
+    mark(store, 7, &record);
+    store_close(store);
+    opens_once(BROKER_TRUSTS_RECORDS);
+    ck_assert_int_eq(slot_at(7).phase, RECORD_BEGUN);
+    record_write_header(other_boot, 4711, header);
+    fd = open(records, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, header, sizeof header, 0), sizeof header);
+    close(fd);
+    opens_once(BROKER_TRUSTS_RECORDS);
+    ck_assert_uint_eq(distrusted_until, 0);
+    ck_assert_int_eq(slot_at(7).phase, RECORD_NONE);
+    unit_folder_remove();
+}
+END_TEST
 
 /* The daemon was upgraded: all is as it was, torn ones too, in the form of today. */
 START_TEST(the_file_of_the_version_before_is_gone_on_with)
