@@ -33,9 +33,12 @@ void memory_add(struct broker *broker, struct memory *memory)
 
     if (!other)
         return;
-    /* Of two that speak of one runtime the one that is safe to believe counts. */
-    if (memory->record.phase == RECORD_RESUMED)
+    /* Of two that speak of one runtime the one that is safe to believe counts, and it is written on
+     * where that is. */
+    if (memory->record.phase == RECORD_RESUMED && other->record.phase != RECORD_RESUMED) {
         other->record = memory->record;
+        other->slot = memory->slot;
+    }
     memory_free(memory);
 }
 
@@ -82,18 +85,25 @@ bool memory_has_neighbour(struct runtime *runtime)
            memory->record.start_time == runtime->start_time;
 }
 
-struct memory *memory_take(struct runtime *runtime)
+void memory_take_slot(struct runtime *runtime)
 {
-    struct memory *memory = recall(runtime);
+    const struct memory *memory = recall(runtime);
     struct process_cookie *place;
 
     if (!memory)
-        return NULL;
-    RB_REMOVE(memory_tree, &runtime->broker->memories, memory);
+        return;
     place = process_cookie(runtime->process, &runtime->cookie);
     place->slot = memory->slot;
     place->sequence = memory->record.sequence;
     runtime->is_marked_resumed = memory->record.phase == RECORD_RESUMED;
+}
+
+struct memory *memory_take(struct runtime *runtime)
+{
+    struct memory *memory = recall(runtime);
+
+    if (memory)
+        RB_REMOVE(memory_tree, &runtime->broker->memories, memory);
     return memory;
 }
 

@@ -213,6 +213,7 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     runtime->n_connections = 1;
     connection->runtime = runtime;
     connection_set_state(connection, CONNECTION_IDLE, MOMENT_NEVER);
+    memory_take_slot(runtime);
     return runtime;
 }
 

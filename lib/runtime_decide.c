@@ -178,7 +178,6 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
     take_port(runtime, now);
     if (facts && facts->environ.error == 0)
         decide_ports(runtime, &runtime->attributes);
-    /* Whatever is decided: its next mark has to go where the last one is. */
     memory = memory_take(runtime);
     runtime->process->has_more_cookies |= memory_has_neighbour(runtime);
     if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))

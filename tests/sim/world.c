@@ -543,8 +543,29 @@ bool world_find_record(const struct world *world, const struct world_runtime *ru
     return false;
 }
 
+/* What is written of one runtime is in one place. */
+static void check_slots(const struct world *world)
+{
+    struct record records[64];
+    size_t n = 0;
+
+    for (uint32_t slot = 0; slot < world->n_slots && n < ARRAY_LENGTH(records); slot++) {
+        struct record *record = &records[n];
+
+        if (!record_read(world->marks[slot], record) || record->phase == RECORD_NONE)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            if (records[i].pid == record->pid && records[i].start_time == record->start_time &&
+                guid_compare(&records[i].cookie, &record->cookie) == 0)
+                world_fail("a runtime has two records");
+        }
+        n++;
+    }
+}
+
 void world_restart(struct world *world, enum broker_trust trust)
 {
+    check_slots(world);
     broker_free(world->broker);
     free_questions(world);
     world_cut_connections(world);

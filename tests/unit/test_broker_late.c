@@ -354,6 +354,66 @@ START_TEST(after_the_end_of_a_runtime_its_record_is_free)
 }
 END_TEST
 
+/* As daemons of earlier versions left them: what comes of it is written where that one is. */
+START_TEST(of_two_records_the_one_that_says_resumed_counts)
+{
+    static const uint8_t zero[RECORD_SLOT_SIZE];
+
+    for (uint32_t slot = 2; slot <= 3; slot++) {
+        struct world *world = world_new(policy);
+        struct world_runtime *runtime = runtime_in(world, OURS);
+        struct record resumed = {.phase = RECORD_RESUMED,
+                                 .sequence = 1,
+                                 .pid = runtime->process->pid,
+                                 .start_time = runtime->process->start_time,
+                                 .cookie = runtime->cookie};
+        struct record begun = resumed;
+        uint8_t bytes[RECORD_MARK_SIZE];
+
+        begun.phase = RECORD_BEGUN;
+        begun.sequence = 4;
+        record_write(&resumed, bytes);
+        record_put(world->marks[slot], bytes);
+        for (uint32_t i = 2; i <= 3; i++)
+            ck_assert_int_eq(broker_remember(world->broker, i, i == slot ? &resumed : &begun, NULL),
+                             0);
+        gets(world, runtime, "resume", OUTCOME_LATE);
+        world_kill(world, runtime->process);
+        world_pass(world, span_from_s(1), true);
+        ck_assert_mem_eq(world->marks[slot], zero, sizeof zero);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* One of its ports was resumed over a limit before it was known who it is: that is written, too,
+ * where the last daemon wrote of it. */
+START_TEST(what_is_written_first_of_it_is_written_where_it_was)
+{
+    struct world *world = world_new(HEAD RULE "limits: { connections_per_user: 1 }\n");
+    struct world_runtime *runtime = runtime_in(world, OURS);
+    struct world_connection *other;
+    struct record record;
+
+    world_start(runtime);
+    while (!world_find_record(world, runtime, &record))
+        ck_assert(world_serve_one(runtime));
+    ck_assert_int_eq(record.phase, RECORD_BEGUN);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    other = world_connect(world, world_process(world, "/app", OURS), 0);
+    world_connect_port(runtime, 0);
+    ck_assert(world_serve_one(runtime));
+    world_end(other);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(1), true);
+    ck_assert(world_find_record(world, runtime, &record));
+    ck_assert_int_eq(record.phase, RECORD_RESUMED);
+    /* Two records would be a broken promise. */
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_free(world);
+}
+END_TEST
+
 /* It was taken for replaced by another program while it had no connection, and comes back to the
  * next daemon. */
 START_TEST(who_was_taken_for_replaced_keeps_its_record)
@@ -596,6 +656,8 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            who_gets_no_plan_any_more_is_recorded_where_it_was, the_deadline_goes_on_over_restarts,
            a_restart_goes_on_with_taking_back, who_was_resumed_stays_so_in_the_records,
            after_the_end_of_a_runtime_its_record_is_free,
+           of_two_records_the_one_that_says_resumed_counts,
+           what_is_written_first_of_it_is_written_where_it_was,
            who_was_taken_for_replaced_keeps_its_record, without_records_only_the_young_are_planned,
            where_nothing_can_be_recorded_nothing_is_applied, a_claim_that_disagrees_gets_no_plan,
            in_a_container_the_inner_pid_is_claimed, who_has_no_pid_here_gets_resume,
