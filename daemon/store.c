@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "daemon/mapping.h"
 #include "daemon/store_core.h"
 #include "host/rights.h"
 #include "lib/procfs.h"
@@ -153,16 +153,9 @@ static bool is_first_start(const struct store *store)
     return is_empty;
 }
 
-static uint8_t *map_records(int fd)
-{
-    void *map = mmap(NULL, RECORD_FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    return map == MAP_FAILED ? NULL : map;
-}
-
 static bool map_file(struct store *store)
 {
-    store->map = map_records(store->fd);
+    store->map = mapping_new(store->fd, RECORD_FILE_SIZE, true);
     return store->map;
 }
 
@@ -196,26 +189,21 @@ static int finish_file(int folder)
 /* The file of an earlier version: what of it is needed to make ours. */
 struct older_file {
     uint32_t version;
-    size_t length;
-    const uint8_t *map;
+    uint8_t *map;
 };
 
 static bool map_older(const struct store *store, uint32_t version, struct older_file *ret_older)
 {
     size_t length = RECORD_HEADER_SIZE + RECORD_SLOTS * record_slot_size(version);
-    void *map = mmap(NULL, length, PROT_READ, MAP_PRIVATE, store->fd, 0);
 
-    if (map == MAP_FAILED)
-        return false;
-    *ret_older = (struct older_file){.version = version, .length = length, .map = map};
-    return true;
+    *ret_older =
+        (struct older_file){.version = version, .map = mapping_new(store->fd, length, false)};
+    return ret_older->map;
 }
 
 static void unmap_older(struct older_file *older)
 {
-    if (older->map)
-        munmap((void *)(uintptr_t)older->map, older->length);
-    older->map = NULL;
+    older->map = mapping_free(older->map);
 }
 
 static bool read_older(const struct older_file *older, uint32_t slot, struct record *ret_record)
@@ -234,7 +222,7 @@ static bool older_is_whole(const struct older_file *older)
         if (!read_older(older, slot, &record))
             return false;
     }
-    return true;
+    return !mapping_was_cut(older->map);
 }
 
 /* Into the file that is being made, which is all zero. */
@@ -287,7 +275,7 @@ static bool slots_are_whole(const struct store *store)
         if (!record_read(store->map + RECORD_HEADER_SIZE + slot * RECORD_SLOT_SIZE, &record))
             return false;
     }
-    return true;
+    return !mapping_was_cut(store->map);
 }
 
 /* With RECORD_WHOLE it is mapped, with RECORD_OLDER `ret_older` is. */
@@ -310,11 +298,9 @@ static enum record_health judge_file(struct store *store, struct record_header *
     return health;
 }
 
-static void forget_file(struct store *store)
+void store_forget_file(struct store *store)
 {
-    if (store->map)
-        munmap(store->map, RECORD_FILE_SIZE);
-    store->map = NULL;
+    store->map = mapping_free(store->map);
     store->fd = close_fd(store->fd);
 }
 
@@ -323,20 +309,22 @@ int store_renew(struct store *store, int folder, uint64_t distrusted_until)
     uint8_t *map = NULL;
     int fd, error = begin_file(store, folder, distrusted_until, &fd);
 
-    if (error == 0 && !(map = map_records(fd)))
+    if (error == 0 && !(map = mapping_new(fd, RECORD_FILE_SIZE, true)))
         error = -errno;
     if (error == 0 && store->map)
         memcpy(map, store->map, RECORD_FILE_SIZE);
+    /* What was taken for records may not have been. */
+    if (error == 0 && store->map && mapping_was_cut(store->map))
+        error = -EBADMSG;
     if (error == 0)
         error = finish_file(folder);
     if (error != 0) {
-        if (map)
-            munmap(map, RECORD_FILE_SIZE);
+        mapping_free(map);
         close_fd(fd);
         unlinkat(folder, RECORD_NEW_FILE, 0);
         return error;
     }
-    forget_file(store);
+    store_forget_file(store);
     store->fd = fd;
     store->map = map;
     return 0;
@@ -386,13 +374,13 @@ static bool use_judged(struct store *store, const char *folder, enum record_heal
         return true;
     case RECORD_OLDER:
         take_header(header, folder, found);
-        forget_file(store);
+        store_forget_file(store);
         return make_file_of(store, folder, older, found);
     case RECORD_OTHER_BOOT:
-        forget_file(store);
+        store_forget_file(store);
         return make_file(store, folder, found);
     case RECORD_NEWER:
-        forget_file(store);
+        store_forget_file(store);
         explain(found, BROKER_DISTRUSTS_RECORDS,
                 "the file of records in %s is of version %u, which a newer diagportd wrote, and "
                 "this one knows none after %d; it was moved to " RECORD_NEWER_FILE,
@@ -401,7 +389,7 @@ static bool use_judged(struct store *store, const char *folder, enum record_heal
     case RECORD_DAMAGED:
         break;
     }
-    forget_file(store);
+    store_forget_file(store);
     explain(found, BROKER_DISTRUSTS_RECORDS,
             "the file of records in %s is damaged or of an unknown version; it was moved "
             "to " RECORD_DAMAGED_FILE,
@@ -447,7 +435,7 @@ static bool use_kept(struct store *store, struct store_found *found)
     health = judge_file(store, &header, &older);
     unmap_older(&older);
     if (health != RECORD_WHOLE) {
-        forget_file(store);
+        store_forget_file(store);
         return false;
     }
     free(found->why);
@@ -467,7 +455,7 @@ static void hand_all_over(struct store *store, struct store_found *found)
     explain(found, BROKER_HAS_NO_RECORDS,
             "the state folder %s cannot be given to the daemon's user: %s", store->path,
             strerror(errno));
-    forget_file(store);
+    store_forget_file(store);
 }
 
 struct store *store_claim(const char *folder, int *ret_error)
@@ -508,7 +496,7 @@ int store_open(struct store *store, struct store_found *ret_found)
         (store->folder >= 0 && open_file(store, store->path, ret_found)))
         hand_all_over(store, ret_found);
     else
-        forget_file(store);
+        store_forget_file(store);
     return 0;
 }
 
@@ -584,7 +572,7 @@ struct store *store_close(struct store *store)
 {
     if (!store)
         return NULL;
-    forget_file(store);
+    store_forget_file(store);
     close_fd(store->folder);
     close_fd(store->kept);
     free(store->path);

@@ -49,6 +49,7 @@ struct store_look {
     bool is_in_place;  /* the next daemon finds what it needs; nothing had to be done */
     bool is_put_right; /* it does now */
     bool is_anew;      /* the file was made anew: what else was in the folder may be gone, too */
+    bool is_lost;      /* there are no records any more, unless they were made anew */
     bool is_first;     /* and there were no records up to now; nobody older than it has one */
     uint64_t distrusted_until; /* then: as broker_set_trust wants it */
     char *why; /* what was wrong and what to do, one line that the caller frees; NULL with

@@ -31,10 +31,13 @@ int store_open_folder(const struct store *store, int *ret_folder) MUST_CHECK;
 /* 0, or -EBUSY when another daemon uses it. */
 int store_lock_folder(int folder) MUST_CHECK;
 
+/* Has no records from then on. */
+void store_forget_file(struct store *store);
+
 /*
  * Makes the file of records anew in a folder, with all that it has; with nothing, and
  * that `distrusted_until`, where there are none. 0, or a negative errno: then all is
- * as before.
+ * as before; -EBADMSG when what it has is no longer whole.
  */
 int store_renew(struct store *store, int folder, uint64_t distrusted_until) MUST_CHECK;
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/mapping.h"
 #include "daemon/store.h"
 #include "daemon/store_core.h"
 
@@ -25,6 +26,7 @@ enum fault {
     FAULT_NO_FILE, /* there never was one that could be used */
     FAULT_FILE_GONE,
     FAULT_FILE_OTHER,
+    FAULT_FILE_CUT,
     FAULT_READ_ONLY, /* by its mode, or its file system */
 };
 
@@ -48,6 +50,15 @@ static bool is_writable(const struct store *store, const struct stat *folder,
     return is_so;
 }
 
+/* Somebody made it shorter, and what was there is lost. */
+static bool is_cut(const struct store *store)
+{
+    struct stat file;
+
+    return store->map && (fstat(store->fd, &file) != 0 || file.st_size < RECORD_FILE_SIZE ||
+                          mapping_was_cut(store->map));
+}
+
 static enum fault find_fault(const struct store *store)
 {
     struct stat at_path, folder, named, file;
@@ -58,6 +69,8 @@ static enum fault find_fault(const struct store *store)
         return FAULT_FOLDER_OTHER;
     if (!store->map || fstat(store->fd, &file) != 0)
         return FAULT_NO_FILE;
+    if (is_cut(store))
+        return FAULT_FILE_CUT;
     if (fstatat(store->folder, RECORD_FILE, &named, AT_SYMLINK_NOFOLLOW) != 0)
         return FAULT_FILE_GONE;
     if (!are_same(&named, &file))
@@ -122,6 +135,7 @@ static int put_right(struct store *store, enum fault fault, struct store_look *l
     case FAULT_NO_FILE:
     case FAULT_FILE_GONE:
     case FAULT_FILE_OTHER:
+    case FAULT_FILE_CUT:
         return renew_in(store, store->folder, look);
     case FAULT_READ_ONLY:
         return make_writable(store);
@@ -145,6 +159,9 @@ static const char *fault_text(enum fault fault)
         return "the file of records was removed";
     case FAULT_FILE_OTHER:
         return "the file of records was replaced";
+    case FAULT_FILE_CUT:
+        return "the file of records was cut, and who is older than this gets only Resume from "
+               "the next daemon";
     case FAULT_READ_ONLY:
         return "the folder or the file of records was made read-only";
     }
@@ -197,6 +214,10 @@ void store_look(struct store *store, struct store_look *ret_look)
     *ret_look = (struct store_look){.is_in_place = fault == FAULT_NONE};
     if (fault == FAULT_NONE)
         return;
+    if (is_cut(store)) {
+        store_forget_file(store);
+        ret_look->is_lost = true;
+    }
     error = put_right(store, fault, ret_look);
     ret_look->is_put_right = error == 0;
     ret_look->why =

@@ -72,6 +72,8 @@ static void look_at_records(struct daemon *daemon)
     struct store_look look;
 
     store_look(daemon->store, &look);
+    if (look.is_lost)
+        broker_set_trust(daemon->broker, BROKER_HAS_NO_RECORDS, 0);
     if (look.is_first)
         broker_set_trust(daemon->broker, BROKER_DISTRUSTS_RECORDS, look.distrusted_until);
     if (look.is_anew && daemon->reloads.origin != CONFIG_SALVAGED)

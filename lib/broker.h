@@ -95,7 +95,7 @@ int broker_remember(struct broker *broker, uint32_t slot, const struct record *r
                     struct policy *policy) MUST_CHECK;
 
 /* What the records are worth, as in broker_options: before anybody has come, or when some can be
- * kept where none could up to now. */
+ * kept where none could up to now, or none any more. */
 void broker_set_trust(struct broker *broker, enum broker_trust trust, uint64_t distrusted_until);
 enum broker_trust broker_trust(const struct broker *broker);
 

@@ -357,9 +357,17 @@ class Daemon:
         self.wait(rf"diagportd: ({state}) .*\bpid={pid} ", start)
         return self.runtime(pid)
 
+    def _known(self, pid):
+        status, body = self.request("GET", f"/v1/runtimes/pid:{pid}")
+        assert status in (200, 404), (status, body)
+        return Receipt(json.loads(body)) if status == 200 else None
+
     def until(self, pid, is_so):
-        """What it says of the runtime of that process, as soon as that is so: for what it tells nobody unasked."""
-        return until(lambda: self.runtime(pid), is_so)
+        """What it says of the runtime of that process, as soon as that is so: for what it tells nobody unasked.
+
+        After a restart a runtime has to come back, or its process to be looked at, before it is known.
+        """
+        return until(lambda: self._known(pid), lambda seen: seen is not None and is_so(seen))
 
     def status(self):
         return self.get("/v1/status")

@@ -202,6 +202,6 @@ def test_a_listener_that_is_gone_keeps_nobody(daemon, manager, fake, folder):
     one.kill()
     one.policy([HELD])
     one.start()
-    assert one.runtime(runtime.pid)["state"] == "held"
+    one.until(runtime.pid, lambda seen: seen["state"] == "held")
     one.post(f"/v1/runtimes/pid:{runtime.pid}/resume", {})
     assert runtime.commands()[-1] == "resume"

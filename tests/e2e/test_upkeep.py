@@ -63,12 +63,29 @@ def test_what_can_be_put_right(daemon, fake, folder, happens):
     one.policy_text("version: 1\nrules: [ {")
     one.start(policy_is_good=False)
     assert one.status()["records"] == "trusted"
-    assert one.runtime(waiting.pid)["state"] == "held"
+    one.until(waiting.pid, lambda seen: seen["state"] == "held")
     planned.thaw()
     commands = planned.commands()
     assert commands[-1] == "resume" and [commands.count(step) for step in whole(folder)[-3:]] == [1, 1, 1]
     one.post(f"/v1/runtimes/pid:{waiting.pid}/resume", {})
     assert waiting.commands()[-1] == "resume"
+
+
+def test_a_file_that_is_cut_ends_nobody(daemon, fake, folder):
+    """Not the daemon, which writes on, and no plan; but of who was there before, the next daemon knows nothing."""
+    one = daemon([HELD, plan(folder)], on_stop="keep")
+    waiting = held(one, fake)
+    planned = fake(one.socket, "stop-before-reply=set-env@1", environment=OLD)
+    planned.stands()
+    os.truncate(one.state / "records", 0)
+    planned.thaw()
+    assert planned.commands() == [*whole(folder), "resume"]
+    one.wait("alarm records on: of the state folder .* was cut, .*; it was put right")
+    one.kill()
+    one.start()
+    assert one.status()["records"] == "distrusted"
+    assert waiting.commands()[-1] == "resume"
+    assert one.receipt(waiting.pid, "running").outcome == "unknown"
 
 
 def test_it_is_told_until_all_is_well(daemon):
@@ -122,7 +139,8 @@ def test_what_cannot_is_kept_for_the_next_daemon(daemon, manager, fake, folder):
         os.chown(state, NOBODY, NOBODY)
         one.start()
         assert one.status()["records"] == "trusted"
-        assert {one.runtime(each.pid)["state"] for each in (runtime, other)} == {"held"}
+        for each in (runtime, other):
+            one.until(each.pid, lambda seen: seen["state"] == "held")
         manager.until(lambda kept: "r-records" not in kept)
         assert one.alarms() == []
         for each in (runtime, other):

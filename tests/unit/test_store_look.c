@@ -215,6 +215,48 @@ START_TEST(what_was_made_read_only_is_made_writable)
 END_TEST
 
 /* Whoever was there before the first file may have been set up by somebody. */
+/* By whoever may: neither a mark nor a look ends the daemon. What was there is lost, and so nobody
+ * that was there before is gone on with. */
+static void is_cut_to(off_t length, bool is_marked_first)
+{
+    struct store *store;
+    struct store_look look;
+    uint64_t distrusted_until;
+
+    set_up();
+    store = opens(BROKER_TRUSTS_RECORDS);
+    mark(store, 500, 7);
+    ck_assert_int_eq(truncate(records, length), 0);
+    if (is_marked_first) {
+        mark(store, 500, 8);
+        /* It may even get its size back. */
+        ck_assert_int_eq(truncate(records, RECORD_FILE_SIZE), 0);
+    }
+    store_look(store, &look);
+    ck_assert(look.is_put_right && look.is_lost && look.is_first);
+    ck_assert_uint_gt(look.distrusted_until, 0);
+    ck_assert_ptr_nonnull(strstr(look.why, "was cut"));
+    free(look.why);
+    is_in_place(store);
+    mark(store, 501, 9);
+    ck_assert_int_eq(marked_at(500), 0);
+    ck_assert_int_eq(marked_at(501), 9);
+    store_close(store);
+    store = opens_with(-1, BROKER_DISTRUSTS_RECORDS, &distrusted_until);
+    ck_assert_uint_eq(distrusted_until, look.distrusted_until);
+    store_close(store);
+    unit_folder_remove();
+}
+
+START_TEST(a_file_that_was_cut_is_made_anew)
+{
+    is_cut_to(0, false);
+    is_cut_to(0, true);
+    is_cut_to(RECORD_HEADER_SIZE + 100 * RECORD_SLOT_SIZE, false);
+    is_cut_to(RECORD_HEADER_SIZE + 100 * RECORD_SLOT_SIZE, true);
+}
+END_TEST
+
 START_TEST(without_records_they_begin_when_they_can)
 {
     struct store_look look;
@@ -300,6 +342,6 @@ END_TEST
 
 UNIT_TESTS(a_file_that_was_removed_is_made_anew, one_that_was_replaced_is_too,
            a_folder_that_was_removed_is_made_anew, one_that_was_replaced_is_moved_to,
-           what_was_made_read_only_is_made_writable, without_records_they_begin_when_they_can,
-           one_that_was_kept_counts, it_needs_no_folder,
+           what_was_made_read_only_is_made_writable, a_file_that_was_cut_is_made_anew,
+           without_records_they_begin_when_they_can, one_that_was_kept_counts, it_needs_no_folder,
            one_that_was_kept_and_is_damaged_is_not_forgotten);
