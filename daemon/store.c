@@ -318,6 +318,16 @@ static void forget_file(struct store *store)
     store->fd = close_fd(store->fd);
 }
 
+/* It may have another name by now, or be in a store, and what it says is not so any more from the
+ * next mark on: whoever finds it then is not to take it for the records. */
+static void spend_file(const struct store *store)
+{
+    static const uint8_t nothing[RECORD_HEADER_SIZE];
+
+    if (store->fd >= 0)
+        (void)!pwrite(store->fd, nothing, sizeof nothing, 0);
+}
+
 int store_renew(struct store *store, int folder, uint64_t distrusted_until)
 {
     uint8_t *map = NULL;
@@ -336,6 +346,7 @@ int store_renew(struct store *store, int folder, uint64_t distrusted_until)
         unlinkat(folder, RECORD_NEW_FILE, 0);
         return error;
     }
+    spend_file(store);
     forget_file(store);
     store->fd = fd;
     store->map = map;
@@ -454,8 +465,7 @@ static bool use_kept(struct store *store, struct store_found *found)
     *found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
     take_header(&header, store->path, found);
     /* What is in the way there is told of as soon as it is looked at. */
-    if (store->folder >= 0)
-        (void)!store_renew(store, store->folder, 0);
+    found->is_kept = store->folder < 0 || store_renew(store, store->folder, 0) != 0;
     return true;
 }
 

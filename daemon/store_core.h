@@ -33,8 +33,8 @@ int store_lock_folder(int folder) MUST_CHECK;
 
 /*
  * Makes the file of records anew in a folder, with all that it has; with nothing, and
- * that `distrusted_until`, where there are none. 0, or a negative errno: then all is
- * as before.
+ * that `distrusted_until`, where there are none. The file before counts for nobody any
+ * more. 0, or a negative errno: then all is as before.
  */
 int store_renew(struct store *store, int folder, uint64_t distrusted_until) MUST_CHECK;
 

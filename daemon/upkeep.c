@@ -76,9 +76,9 @@ static void look_at_records(struct daemon *daemon)
         broker_set_trust(daemon->broker, BROKER_DISTRUSTS_RECORDS, look.distrusted_until);
     if (look.is_anew && daemon->reloads.origin != CONFIG_SALVAGED)
         keep_policy(daemon);
-    if (look.is_in_place)
+    if (look.is_in_place || look.is_put_right)
         keeper_remove_records(daemon->keeper);
-    else if (!look.is_put_right)
+    else
         keeper_put_records(daemon->keeper, store_file(daemon->store));
     if (look.is_in_place)
         upkeep_alarm_records(daemon, NULL);

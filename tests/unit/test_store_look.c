@@ -259,6 +259,43 @@ START_TEST(one_that_was_kept_counts)
 }
 END_TEST
 
+/* This daemon has written them anew in the folder, and is killed before the manager has heard that
+ * what it kept is not needed any more: marks that were made since do not get lost. */
+START_TEST(one_that_was_kept_counts_until_there_is_a_newer_one)
+{
+    struct store *store = marked();
+    uint64_t distrusted_until;
+    int kept = dup(store_file(store)), again = dup(kept);
+
+    ck_assert_int_eq(unlink(records), 0);
+    store_close(store);
+    store = opens_with(kept, BROKER_TRUSTS_RECORDS, &distrusted_until);
+    mark(store, 8, 81);
+    store_close(store);
+    store = opens_with(again, BROKER_TRUSTS_RECORDS, &distrusted_until);
+    ck_assert_int_eq(marked_at(8), 81);
+    is_in_place(store);
+    goes_on(store);
+}
+END_TEST
+
+/* Likewise where the daemon that had it kept could put it right after all. */
+START_TEST(until_it_was_put_right)
+{
+    struct store *store = marked();
+    uint64_t distrusted_until;
+    int kept = dup(store_file(store));
+
+    ck_assert_int_eq(rename(records, away), 0);
+    is_put_right(store, "removed", true);
+    mark(store, 8, 81);
+    store_close(store);
+    store = opens_with(kept, BROKER_TRUSTS_RECORDS, &distrusted_until);
+    ck_assert_int_eq(marked_at(8), 81);
+    goes_on(store);
+}
+END_TEST
+
 START_TEST(it_needs_no_folder)
 {
     struct store *store = marked();
@@ -301,5 +338,6 @@ END_TEST
 UNIT_TESTS(a_file_that_was_removed_is_made_anew, one_that_was_replaced_is_too,
            a_folder_that_was_removed_is_made_anew, one_that_was_replaced_is_moved_to,
            what_was_made_read_only_is_made_writable, without_records_they_begin_when_they_can,
-           one_that_was_kept_counts, it_needs_no_folder,
+           one_that_was_kept_counts, one_that_was_kept_counts_until_there_is_a_newer_one,
+           until_it_was_put_right, it_needs_no_folder,
            one_that_was_kept_and_is_damaged_is_not_forgotten);
