@@ -328,17 +328,52 @@ static void spend_file(const struct store *store)
         (void)!pwrite(store->fd, nothing, sizeof nothing, 0);
 }
 
+/* A folder, say, or a place where something is mounted. To find that out again costs a whole file
+ * of records each time, on a disk that may be slow. */
+static void remember_obstacle(struct store *store, int folder, int error)
+{
+    struct stat named;
+
+    if (error != 0 && fstatat(folder, RECORD_FILE, &named, AT_SYMLINK_NOFOLLOW) == 0)
+        store->obstacle = (struct store_obstacle){error, named.st_dev, named.st_ino, named.st_ctim};
+}
+
+/* 0 when it is gone, or something about it has changed. */
+static int find_obstacle(struct store *store, int folder)
+{
+    const struct store_obstacle *known = &store->obstacle;
+    struct stat named;
+
+    if (known->error != 0 && (fstatat(folder, RECORD_FILE, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+                              named.st_dev != known->device || named.st_ino != known->inode ||
+                              named.st_ctim.tv_sec != known->changed_at.tv_sec ||
+                              named.st_ctim.tv_nsec != known->changed_at.tv_nsec))
+        store->obstacle = (struct store_obstacle){0};
+    return known->error;
+}
+
+static int name_file(struct store *store, int folder)
+{
+    int error = finish_file(folder);
+
+    remember_obstacle(store, folder, error);
+    return error;
+}
+
 int store_renew(struct store *store, int folder, uint64_t distrusted_until)
 {
     uint8_t *map = NULL;
-    int fd, error = begin_file(store, folder, distrusted_until, &fd);
+    int fd, error = find_obstacle(store, folder);
 
+    if (error != 0)
+        return error;
+    error = begin_file(store, folder, distrusted_until, &fd);
     if (error == 0 && !(map = map_records(fd)))
         error = -errno;
     if (error == 0 && store->map)
         memcpy(map, store->map, RECORD_FILE_SIZE);
     if (error == 0)
-        error = finish_file(folder);
+        error = name_file(store, folder);
     if (error != 0) {
         if (map)
             munmap(map, RECORD_FILE_SIZE);
