@@ -48,8 +48,8 @@ static int print(const json_t *answer)
 
     print_problems(answer);
     if (!answer_is_true(answer, "ok")) {
-        output_error("not reloaded%s%s; the policy before, %.12s, stays in force", why ? ": " : "",
-                     why ? why : "", hash);
+        output_error("not reloaded%s%s; the policy before%s%.12s%s stays in force", why ? ": " : "",
+                     why ? why : "", *hash ? ", " : "", hash, *hash ? "," : "");
         return STATUS_DONE;
     }
     page_init(&page);

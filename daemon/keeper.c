@@ -31,7 +31,8 @@ struct keeper {
     struct entry entries[BROKER_KEPT_MAX];
     size_t n_entries;
     bool has_records;
-    struct moment remove_at; /* MOMENT_NEVER: nothing is leaving */
+    bool are_records_leaving; /* likewise */
+    struct moment remove_at;  /* MOMENT_NEVER: nothing is leaving */
 };
 
 struct keeper *keeper_new(void)
@@ -141,6 +142,9 @@ void keeper_put_records(struct keeper *keeper, int fd)
 {
     char text[64];
 
+    /* What is there then is another file. */
+    if (keeper->are_records_leaving)
+        keeper_remove_records(keeper);
     if (keeper->has_records || fd < 0)
         return;
     snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", records_name);
@@ -159,6 +163,7 @@ void keeper_remove_records(struct keeper *keeper)
 {
     if (keeper->has_records)
         keeper->has_records = !tell_removal(records_name);
+    keeper->are_records_leaving = keeper->has_records;
 }
 
 /* What was kept at the start. */

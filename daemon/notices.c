@@ -29,8 +29,8 @@ static const struct {
     struct ration_bounds bounds;
     int64_t window_s;
 } topics[TOPICS] = {
-    [TOPIC_PEERS] = {"peers", {.of_user = 5, .of_all = 40}, 1},
-    [TOPIC_RUNTIMES] = {"runtimes", {.of_user = 4000, .of_all = 8000}, 30},
+    [TOPIC_PEERS] = {"peers", {.sure = 1, .of_user = 5, .of_all = 40}, 1},
+    [TOPIC_RUNTIMES] = {"runtimes", {.sure = 100, .of_user = 4000, .of_all = 8000}, 30},
 };
 
 struct told {

@@ -22,7 +22,7 @@ bool ration_take(struct ration *ration, const struct ration_bounds *bounds, uint
 {
     struct ration_user *user = find_user(ration, uid);
     bool may = user->n < bounds->of_user &&
-               ration->n < (user->n == 0 ? bounds->of_all : bounds->of_all / 2);
+               ration->n < (user->n < bounds->sure ? bounds->of_all : bounds->of_all / 2);
 
     if (may) {
         user->n++;

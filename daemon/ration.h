@@ -5,7 +5,7 @@
  * How much may be said about what one user does, and all of them, in some time:
  * who misbehaves a lot must neither fill a disk nor hide what others do.
  *
- * The second half of all lines is for users of whom nothing was said yet. Users
+ * The second half of all lines is for users of whom little was said yet. Users
  * that there is no room for share what one has. Which time it is, and what is
  * said, is not known here. All zeros is one that nothing was taken from.
  */
@@ -23,9 +23,10 @@ enum {
     RATION_USERS_NAMED = 8,
 };
 
-/* How many lines there are. */
+/* How many lines there are; the first `sure` ones of a user are told out of the second half, too.
+ */
 struct ration_bounds {
-    unsigned of_user, of_all;
+    unsigned sure, of_user, of_all;
 };
 
 struct ration {

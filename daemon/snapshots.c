@@ -29,16 +29,16 @@ enum {
     SNAPSHOT_MAX = POLICY_SOURCE_MAX, /* of more nothing could be read again */
 };
 
-/* One that was asked for; `policy` NULL: it cannot be had. */
-struct found {
-    SLIST_ENTRY(found) link;
+/* One that was kept or asked for; `policy` NULL: it cannot be had. */
+struct known {
+    SLIST_ENTRY(known) link;
     uint8_t id[RECORD_POLICY_SIZE];
     struct policy *policy;
 };
 
 struct snapshots {
     const struct store *store;
-    SLIST_HEAD(, found) found;
+    SLIST_HEAD(, known) known;
 };
 
 struct snapshots *snapshots_new(const struct store *store)
@@ -50,19 +50,58 @@ struct snapshots *snapshots_new(const struct store *store)
     return snapshots;
 }
 
+static void forget(struct snapshots *snapshots, struct known *known)
+{
+    SLIST_REMOVE(&snapshots->known, known, known, link);
+    policy_unref(known->policy);
+    free(known);
+}
+
 struct snapshots *snapshots_free(struct snapshots *snapshots)
 {
-    struct found *found;
-
     if (!snapshots)
         return NULL;
-    while ((found = SLIST_FIRST(&snapshots->found))) {
-        SLIST_REMOVE_HEAD(&snapshots->found, link);
-        policy_unref(found->policy);
-        free(found);
-    }
+    while (!SLIST_EMPTY(&snapshots->known))
+        forget(snapshots, SLIST_FIRST(&snapshots->known));
     free(snapshots);
     return NULL;
+}
+
+static struct known *find_known(const struct snapshots *snapshots, const uint8_t *id)
+{
+    struct known *known;
+
+    SLIST_FOREACH(known, &snapshots->known, link) {
+        if (memcmp(known->id, id, sizeof known->id) == 0)
+            break;
+    }
+    return known;
+}
+
+/* NULL when memory is out. */
+static struct known *know(struct snapshots *snapshots, const uint8_t *id)
+{
+    struct known *known = calloc(1, sizeof *known);
+
+    if (!known)
+        return NULL;
+    memcpy(known->id, id, sizeof known->id);
+    SLIST_INSERT_HEAD(&snapshots->known, known, link);
+    return known;
+}
+
+/* So that it can be written again should its file go. */
+static void remember(struct snapshots *snapshots, const struct policy *policy)
+{
+    uint8_t id[RECORD_POLICY_SIZE];
+    struct known *known;
+
+    policy_id(policy, id);
+    known = find_known(snapshots, id);
+    if (!known)
+        known = know(snapshots, id);
+    if (known && !known->policy)
+        known->policy = policy_ref((struct policy *)(uintptr_t)policy);
 }
 
 /* Writing. */
@@ -103,6 +142,7 @@ int snapshots_keep(struct snapshots *snapshots, const struct policy *policy,
     struct bytes text;
     int error;
 
+    remember(snapshots, policy);
     if (store_folder(snapshots->store) < 0)
         return -ENOENT;
     bytes_init(&text, SNAPSHOT_MAX);
@@ -116,6 +156,21 @@ int snapshots_keep(struct snapshots *snapshots, const struct policy *policy,
     if (error == 0)
         *ret_name = name;
     bytes_deinit(&text);
+    return error;
+}
+
+int snapshots_keep_again(struct snapshots *snapshots)
+{
+    struct snapshot_name name;
+    const struct known *known;
+    int error = 0;
+
+    SLIST_FOREACH(known, &snapshots->known, link) {
+        int failed = known->policy ? snapshots_keep(snapshots, known->policy, &name) : 0;
+
+        if (error == 0)
+            error = failed;
+    }
     return error;
 }
 
@@ -236,19 +291,15 @@ static struct policy *look_for(const struct snapshots *snapshots, const uint8_t 
 struct policy *snapshots_find(void *context, const uint8_t id[static RECORD_POLICY_SIZE])
 {
     struct snapshots *snapshots = context;
-    struct found *found;
+    struct known *known = find_known(snapshots, id);
 
-    SLIST_FOREACH(found, &snapshots->found, link) {
-        if (memcmp(found->id, id, sizeof found->id) == 0)
-            return found->policy;
-    }
-    found = calloc(1, sizeof *found);
-    if (!found)
+    if (known)
+        return known->policy;
+    known = know(snapshots, id);
+    if (!known)
         return NULL;
-    memcpy(found->id, id, sizeof found->id);
-    found->policy = look_for(snapshots, id);
-    SLIST_INSERT_HEAD(&snapshots->found, found, link);
-    return found->policy;
+    known->policy = look_for(snapshots, id);
+    return known->policy;
 }
 
 void snapshots_sweep(struct snapshots *snapshots,
@@ -258,7 +309,13 @@ void snapshots_sweep(struct snapshots *snapshots,
     DIR *folder = open_folder(snapshots);
     const struct dirent *entry;
     uint8_t id[RECORD_POLICY_SIZE];
+    struct known *known, *following;
 
+    SLIST_FOREACH_SAFE(known, &snapshots->known, link, following)
+    {
+        if (!is_needed(context, known->id))
+            forget(snapshots, known);
+    }
     while (folder && (entry = readdir(folder))) {
         if (read_name(entry->d_name, id) && !is_needed(context, id))
             unlinkat(store_folder(snapshots->store), entry->d_name, 0);

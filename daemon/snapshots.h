@@ -37,6 +37,10 @@ struct snapshot_name {
 int snapshots_keep(struct snapshots *snapshots, const struct policy *policy,
                    struct snapshot_name *ret_name) MUST_CHECK;
 
+/* Writes all of them anew that were written or found before, and are needed as far as is known:
+ * their files may have gone. 0, or the first negative errno. */
+int snapshots_keep_again(struct snapshots *snapshots) MUST_CHECK;
+
 /*
  * Reads one. 0; `*ret_policy` NULL when this version cannot read it any more, which
  * `ret_problems` tells, to be freed with policy_problems_deinit. Or a negative errno:
@@ -50,7 +54,7 @@ int snapshots_load(const struct snapshots *snapshots, const struct snapshot_name
  * written. */
 struct policy *snapshots_find(void *snapshots, const uint8_t id[static RECORD_POLICY_SIZE]);
 
-/* Removes the files of those that nobody needs. */
+/* Forgets those that nobody needs, and removes their files. */
 void snapshots_sweep(struct snapshots *snapshots,
                      bool (*is_needed)(void *context, const uint8_t id[static RECORD_POLICY_SIZE]),
                      void *context);

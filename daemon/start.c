@@ -146,6 +146,8 @@ static bool open_store(struct daemon *daemon, const char *folder, struct service
         free(found.why);
         return refuse_folder(folder);
     }
+    if (!found.is_kept)
+        keeper_remove_records(daemon->keeper);
     take_trust(daemon, &found);
     free(found.why);
     return recall(daemon);

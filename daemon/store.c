@@ -304,11 +304,56 @@ void store_forget_file(struct store *store)
     store->fd = close_fd(store->fd);
 }
 
+/* It may have another name by now, or be in a store, and what it says is not so any more from the
+ * next mark on: whoever finds it then is not to take it for the records. */
+static void spend_file(const struct store *store)
+{
+    static const uint8_t nothing[RECORD_HEADER_SIZE];
+
+    if (store->fd >= 0)
+        (void)!pwrite(store->fd, nothing, sizeof nothing, 0);
+}
+
+/* A folder, say, or a place where something is mounted. To find that out again costs a whole file
+ * of records each time, on a disk that may be slow. */
+static void remember_obstacle(struct store *store, int folder, int error)
+{
+    struct stat named;
+
+    if (error != 0 && fstatat(folder, RECORD_FILE, &named, AT_SYMLINK_NOFOLLOW) == 0)
+        store->obstacle = (struct store_obstacle){error, named.st_dev, named.st_ino, named.st_ctim};
+}
+
+/* 0 when it is gone, or something about it has changed. */
+static int find_obstacle(struct store *store, int folder)
+{
+    const struct store_obstacle *known = &store->obstacle;
+    struct stat named;
+
+    if (known->error != 0 && (fstatat(folder, RECORD_FILE, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+                              named.st_dev != known->device || named.st_ino != known->inode ||
+                              named.st_ctim.tv_sec != known->changed_at.tv_sec ||
+                              named.st_ctim.tv_nsec != known->changed_at.tv_nsec))
+        store->obstacle = (struct store_obstacle){0};
+    return known->error;
+}
+
+static int name_file(struct store *store, int folder)
+{
+    int error = finish_file(folder);
+
+    remember_obstacle(store, folder, error);
+    return error;
+}
+
 int store_renew(struct store *store, int folder, uint64_t distrusted_until)
 {
     uint8_t *map = NULL;
-    int fd, error = begin_file(store, folder, distrusted_until, &fd);
+    int fd, error = find_obstacle(store, folder);
 
+    if (error != 0)
+        return error;
+    error = begin_file(store, folder, distrusted_until, &fd);
     if (error == 0 && !(map = mapping_new(fd, RECORD_FILE_SIZE, true)))
         error = -errno;
     if (error == 0 && store->map)
@@ -317,13 +362,14 @@ int store_renew(struct store *store, int folder, uint64_t distrusted_until)
     if (error == 0 && store->map && mapping_was_cut(store->map))
         error = -EBADMSG;
     if (error == 0)
-        error = finish_file(folder);
+        error = name_file(store, folder);
     if (error != 0) {
         mapping_free(map);
         close_fd(fd);
         unlinkat(folder, RECORD_NEW_FILE, 0);
         return error;
     }
+    spend_file(store);
     store_forget_file(store);
     store->fd = fd;
     store->map = map;
@@ -442,8 +488,7 @@ static bool use_kept(struct store *store, struct store_found *found)
     *found = (struct store_found){.trust = BROKER_TRUSTS_RECORDS};
     take_header(&header, store->path, found);
     /* What is in the way there is told of as soon as it is looked at. */
-    if (store->folder >= 0)
-        (void)!store_renew(store, store->folder, 0);
+    found->is_kept = store->folder < 0 || store_renew(store, store->folder, 0) != 0;
     return true;
 }
 

@@ -20,6 +20,7 @@ struct store;
 struct store_found {
     enum broker_trust trust;
     uint64_t distrusted_until; /* BROKER_DISTRUSTS_RECORDS: as broker_options wants it */
+    bool is_kept;              /* the one that the daemon before had kept is still the only one */
     char *why; /* why the trust is not full; one line, the caller frees; NULL when it is */
 };
 

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "lib/record.h"
 #include "lib/util.h"
@@ -22,6 +24,13 @@ struct store {
     bool had_kept;
     uint8_t boot[RECORD_BOOT_SIZE];
     bool has_boot;
+    /* What did not let the file of records take its name, and why; error 0: nothing. */
+    struct store_obstacle {
+        int error;
+        dev_t device;
+        ino_t inode;
+        struct timespec changed_at;
+    } obstacle;
 };
 
 /* Opens the folder at its path, as it is now. 0, -EPERM when others could write to it, or another
@@ -36,8 +45,9 @@ void store_forget_file(struct store *store);
 
 /*
  * Makes the file of records anew in a folder, with all that it has; with nothing, and
- * that `distrusted_until`, where there are none. 0, or a negative errno: then all is
- * as before; -EBADMSG when what it has is no longer whole.
+ * that `distrusted_until`, where there are none. The file before counts for nobody any
+ * more. 0, or a negative errno: then all is as before; -EBADMSG when what it has is no
+ * longer whole. Nothing is written while what was in the way of its name still is.
  */
 int store_renew(struct store *store, int folder, uint64_t distrusted_until) MUST_CHECK;
 

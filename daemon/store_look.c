@@ -168,8 +168,10 @@ static const char *fault_text(enum fault fault)
     return "there is no file of records, so nothing is applied to any runtime";
 }
 
-static const char *advice(enum fault fault, int error)
+static const char *advice(const struct store *store, enum fault fault, int error)
 {
+    if (store->obstacle.error != 0)
+        return "remove what is there by the name of " RECORD_FILE;
     if (fault == FAULT_FOLDER_GONE)
         return "make it (systemd-tmpfiles --create diagport.conf), and then restart the daemon "
                "(systemctl restart diagportd.service)";
@@ -187,6 +189,8 @@ static const char *advice(enum fault fault, int error)
     case ENOSPC:
     case EDQUOT:
         return "make room there";
+    case EEXIST:
+        return "remove what is there by the name of " RECORD_NEW_FILE;
     default:
         return "see to it, or restart the daemon";
     }
@@ -220,10 +224,10 @@ void store_look(struct store *store, struct store_look *ret_look)
     }
     error = put_right(store, fault, ret_look);
     ret_look->is_put_right = error == 0;
-    ret_look->why =
-        error == 0
-            ? explain("of the state folder %s: %s; it was put right", store->path,
-                      fault_text(fault))
-            : explain("of the state folder %s: %s, and it cannot be put right (%s): %s",
-                      store->path, fault_text(fault), strerror(-error), advice(fault, error));
+    ret_look->why = error == 0
+                        ? explain("of the state folder %s: %s; it was put right", store->path,
+                                  fault_text(fault))
+                        : explain("of the state folder %s: %s, and it cannot be put right (%s): %s",
+                                  store->path, fault_text(fault), strerror(-error),
+                                  advice(store, fault, error));
 }

@@ -59,11 +59,19 @@ void upkeep_alarm_records(struct daemon *daemon, const char *why)
 }
 
 /* What was beside the records went with them. */
-static void keep_policy(struct daemon *daemon)
+static void keep_policies(struct daemon *daemon)
 {
     struct snapshot_name name;
-    bool is_kept = in_force_keep(daemon, broker_policy(daemon->broker), &name);
+    bool is_kept;
+    int error = snapshots_keep_again(daemon->snapshots);
 
+    if (error != 0)
+        log_warning("not all policies of plans that are under way can be kept in the state folder: "
+                    "%s; those plans will end when the daemon is started anew",
+                    strerror(-error));
+    if (daemon->reloads.origin == CONFIG_SALVAGED)
+        return;
+    is_kept = in_force_keep(daemon, broker_policy(daemon->broker), &name);
     in_force_be_last_good(daemon, is_kept ? &name : NULL);
 }
 
@@ -76,11 +84,11 @@ static void look_at_records(struct daemon *daemon)
         broker_set_trust(daemon->broker, BROKER_HAS_NO_RECORDS, 0);
     if (look.is_first)
         broker_set_trust(daemon->broker, BROKER_DISTRUSTS_RECORDS, look.distrusted_until);
-    if (look.is_anew && daemon->reloads.origin != CONFIG_SALVAGED)
-        keep_policy(daemon);
-    if (look.is_in_place)
+    if (look.is_anew)
+        keep_policies(daemon);
+    if (look.is_in_place || look.is_put_right)
         keeper_remove_records(daemon->keeper);
-    else if (!look.is_put_right)
+    else
         keeper_put_records(daemon->keeper, store_file(daemon->store));
     if (look.is_in_place)
         upkeep_alarm_records(daemon, NULL);

@@ -60,13 +60,13 @@ enum {
  * in flight that must not be sent twice, and one of each runtime that is held.
  * The service manager compares each with all that it has (1000 take it 0.6
  * seconds in all, measured on systemd 252), and hands them over in one go at the
- * start; so it is no more than that, and FileDescriptorStoreMax= is the same. One
- * user gets a quarter of it: many of one do not take all of it from others. What
- * is over it is not kept, and then an answer that is in flight when the daemon
- * dies is lost.
+ * start; so it is no more than that, and FileDescriptorStoreMax= is one more, for
+ * the records, should they have to be kept there. One user gets a quarter of it:
+ * many of one do not take all of it from others. What is over it is not kept, and
+ * then an answer that is in flight when the daemon dies is lost.
  */
 enum {
-    BROKER_KEPT_MAX = 1024,
+    BROKER_KEPT_MAX = 1023,
     BROKER_KEPT_SHARES = 4,
 };
 

@@ -146,3 +146,23 @@ def test_what_cannot_is_kept_for_the_next_daemon(daemon, manager, fake, folder):
         for each in (runtime, other):
             one.post(f"/v1/runtimes/pid:{each.pid}/resume", {})
             assert each.commands()[-1] == "resume"
+
+
+def test_plans_by_earlier_policies_go_on(daemon, fake):
+    """What was in force when a runtime came is with the records again, however often there was another one since."""
+    one = daemon([HELD], on_stop="keep")
+    waiting = held(one, fake)
+    one.policy([])
+    assert one.reload()
+    one.kill()
+    one.start()
+    one.receipt(waiting.pid, "held")
+    one.policy([rule("other", {"args": "other"}, env={"A": "2"})])
+    assert one.reload()
+    folder_removed(one.state)
+    one.wait("alarm records on: of the state folder .*; it was put right")
+    one.kill()
+    one.start()
+    one.receipt(waiting.pid, "held")
+    one.post(f"/v1/runtimes/pid:{waiting.pid}/resume", {})
+    assert waiting.commands()[-1] == "resume"

@@ -85,6 +85,28 @@ START_TEST(records_are_kept_and_removed)
 }
 END_TEST
 
+/* The manager was busy when the file before was not needed any more. */
+START_TEST(other_records_take_the_place_of_those_before)
+{
+    struct unit_manager manager = unit_manager_new();
+    struct keeper *keeper = keeper_new();
+
+    keeper_put_records(keeper, manager.fd);
+    (void)unit_manager_heard(&manager);
+    fill();
+    keeper_remove_records(keeper);
+    while (*unit_manager_heard(&manager) != '\0')
+        ck_assert_ptr_null(strstr(manager.text, "FDSTORE"));
+    keeper_put_records(keeper, manager.fd);
+    ck_assert_str_eq(unit_manager_heard(&manager), "FDSTOREREMOVE=1\nFDNAME=r-records");
+    ck_assert_str_eq(unit_manager_heard(&manager), "FDSTORE=1\nFDPOLL=0\nFDNAME=r-records");
+    keeper_put_records(keeper, manager.fd);
+    ck_assert_str_eq(unit_manager_heard(&manager), "");
+    keeper_free(keeper);
+    close(manager.fd);
+}
+END_TEST
+
 START_TEST(without_a_manager_nothing_is_kept)
 {
     struct keeper *keeper = keeper_new();
@@ -241,7 +263,8 @@ START_TEST(units_have_room_for_what_is_kept)
     for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
         unsigned long n = number_in(units[i], "FileDescriptorStoreMax");
 
-        ck_assert_uint_eq(n, BROKER_KEPT_MAX);
+        /* And the records. */
+        ck_assert_uint_eq(n, BROKER_KEPT_MAX + 1);
         ck_assert_uint_ge(number_in(units[i], "LimitNOFILE"), 4 * n);
         ck_assert_uint_lt(n * (longest + 1), (size_t)120 * 1024);
     }
@@ -249,6 +272,6 @@ START_TEST(units_have_room_for_what_is_kept)
 END_TEST
 
 UNIT_TESTS(it_is_told_what_to_keep_and_to_remove, records_are_kept_and_removed,
-           without_a_manager_nothing_is_kept, a_manager_that_is_busy_is_told_later,
-           no_more_are_kept_than_the_unit_says, only_its_own_names_are_taken,
-           units_have_room_for_what_is_kept);
+           other_records_take_the_place_of_those_before, without_a_manager_nothing_is_kept,
+           a_manager_that_is_busy_is_told_later, no_more_are_kept_than_the_unit_says,
+           only_its_own_names_are_taken, units_have_room_for_what_is_kept);

@@ -7,7 +7,7 @@
 #include "daemon/ration.h"
 #include "lib/bytes.h"
 
-static const struct ration_bounds bounds = {.of_user = 5, .of_all = 40};
+static const struct ration_bounds bounds = {.sure = 1, .of_user = 5, .of_all = 40};
 
 static unsigned take(struct ration *ration, uint32_t uid, unsigned times)
 {
@@ -66,6 +66,27 @@ START_TEST(a_few_users_hide_nobody)
 }
 END_TEST
 
+/* One that may have half of all has not all but the first line of everybody. */
+START_TEST(what_is_sure_is_told_of_everybody)
+{
+    static const struct ration_bounds much = {.sure = 10, .of_user = 50, .of_all = 100};
+    struct ration ration = {0};
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 1000; i++)
+        n += ration_take(&ration, &much, 1000);
+    ck_assert_uint_eq(n, 50);
+    for (uint32_t uid = 1; uid <= 5; uid++) {
+        n = 0;
+        for (unsigned i = 0; i < 10; i++)
+            n += ration_take(&ration, &much, uid);
+        ck_assert_uint_eq(n, 10);
+        ck_assert(!ration_take(&ration, &much, uid));
+    }
+    ck_assert_uint_eq(ration.n, 100);
+}
+END_TEST
+
 START_TEST(all_together_have_a_bound)
 {
     struct ration ration = {0};
@@ -83,7 +104,7 @@ END_TEST
 /* Who finds no room has what one has, with all others of whom that is so. */
 START_TEST(the_last_ones_share)
 {
-    static const struct ration_bounds many = {.of_user = 3, .of_all = 1000};
+    static const struct ration_bounds many = {.sure = 1, .of_user = 3, .of_all = 1000};
     struct ration ration = {0};
     unsigned n = 0;
 
@@ -110,4 +131,5 @@ START_TEST(all_that_is_left_out_is_counted)
 END_TEST
 
 UNIT_TESTS(one_user_has_a_few, nobody_hides_another_one, a_few_users_hide_nobody,
-           all_together_have_a_bound, the_last_ones_share, all_that_is_left_out_is_counted);
+           what_is_sure_is_told_of_everybody, all_together_have_a_bound, the_last_ones_share,
+           all_that_is_left_out_is_counted);

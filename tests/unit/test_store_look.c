@@ -156,8 +156,46 @@ START_TEST(one_that_was_replaced_is_too)
     /* What cannot be replaced is left to people. */
     ck_assert_int_eq(unlink(records), 0);
     ck_assert_int_eq(mkdir(records, 0700), 0);
-    stays_wrong(store, "cannot be put right");
+    stays_wrong(store, "remove what is there by the name of records");
     ck_assert_int_eq(rmdir(records), 0);
+    is_put_right(store, "removed", true);
+    goes_on(store);
+}
+END_TEST
+
+/* Until it shows: the clock of files has steps. */
+static void change(const char *path)
+{
+    struct stat before, now;
+
+    ck_assert_int_eq(stat(path, &before), 0);
+    do {
+        ck_assert_int_eq(chmod(path, 0700), 0);
+        ck_assert_int_eq(stat(path, &now), 0);
+    } while (now.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+             now.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+}
+
+/* It takes ten megabytes to find that out, and a look is every few seconds. */
+START_TEST(nothing_is_written_while_something_is_in_the_way)
+{
+    static const char in_the_way[] =
+        "(Is a directory): remove what is there by the name of records";
+    struct store *store = marked();
+    char other[310];
+
+    ck_assert_int_eq(unlink(records), 0);
+    ck_assert_int_eq(mkdir(records, 0700), 0);
+    stays_wrong(store, in_the_way);
+    /* Whoever began to write would be told of this one. */
+    snprintf(other, sizeof other, "%s.new", records);
+    ck_assert_int_eq(mkdir(other, 0700), 0);
+    stays_wrong(store, in_the_way);
+    /* Tried again when it has changed. */
+    change(records);
+    stays_wrong(store, "remove what is there by the name of records.new");
+    ck_assert_int_eq(rmdir(records), 0);
+    ck_assert_int_eq(rmdir(other), 0);
     is_put_right(store, "removed", true);
     goes_on(store);
 }
@@ -301,6 +339,43 @@ START_TEST(one_that_was_kept_counts)
 }
 END_TEST
 
+/* This daemon has written them anew in the folder, and is killed before the manager has heard that
+ * what it kept is not needed any more: marks that were made since do not get lost. */
+START_TEST(one_that_was_kept_counts_until_there_is_a_newer_one)
+{
+    struct store *store = marked();
+    uint64_t distrusted_until;
+    int kept = dup(store_file(store)), again = dup(kept);
+
+    ck_assert_int_eq(unlink(records), 0);
+    store_close(store);
+    store = opens_with(kept, BROKER_TRUSTS_RECORDS, &distrusted_until);
+    mark(store, 8, 81);
+    store_close(store);
+    store = opens_with(again, BROKER_TRUSTS_RECORDS, &distrusted_until);
+    ck_assert_int_eq(marked_at(8), 81);
+    is_in_place(store);
+    goes_on(store);
+}
+END_TEST
+
+/* Likewise where the daemon that had it kept could put it right after all. */
+START_TEST(until_it_was_put_right)
+{
+    struct store *store = marked();
+    uint64_t distrusted_until;
+    int kept = dup(store_file(store));
+
+    ck_assert_int_eq(rename(records, away), 0);
+    is_put_right(store, "removed", true);
+    mark(store, 8, 81);
+    store_close(store);
+    store = opens_with(kept, BROKER_TRUSTS_RECORDS, &distrusted_until);
+    ck_assert_int_eq(marked_at(8), 81);
+    goes_on(store);
+}
+END_TEST
+
 START_TEST(it_needs_no_folder)
 {
     struct store *store = marked();
@@ -341,7 +416,9 @@ START_TEST(one_that_was_kept_and_is_damaged_is_not_forgotten)
 END_TEST
 
 UNIT_TESTS(a_file_that_was_removed_is_made_anew, one_that_was_replaced_is_too,
-           a_folder_that_was_removed_is_made_anew, one_that_was_replaced_is_moved_to,
-           what_was_made_read_only_is_made_writable, a_file_that_was_cut_is_made_anew,
-           without_records_they_begin_when_they_can, one_that_was_kept_counts, it_needs_no_folder,
+           nothing_is_written_while_something_is_in_the_way, a_folder_that_was_removed_is_made_anew,
+           one_that_was_replaced_is_moved_to, what_was_made_read_only_is_made_writable,
+           a_file_that_was_cut_is_made_anew, without_records_they_begin_when_they_can,
+           one_that_was_kept_counts, one_that_was_kept_counts_until_there_is_a_newer_one,
+           until_it_was_put_right, it_needs_no_folder,
            one_that_was_kept_and_is_damaged_is_not_forgotten);
