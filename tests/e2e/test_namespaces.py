@@ -2,11 +2,14 @@
 """Runtimes in other pid namespaces, as in containers: known by the kernel's word, and ours only where a rule says so."""
 
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 from harness import NOBODY, NOGROUP, needs_namespaces, needs_root, rule
+from lines import TIMEOUT
+from others import RESUME
 from runtimes import FAKE
 
 # The one that is started is pid 1 of a namespace of its own, and ends with whoever started it.
@@ -135,10 +138,10 @@ def test_a_folder_that_is_read_only_for_it(daemon, fake, folder):
     one.wait(r"running .*outcome=applied")
 
 
-# Says who it is, and has ended before anybody hears of it.
+# Says who it is, and has ended before anybody hears of it; but its connection is in somebody else's hands, too.
 GONE = """
 import os, socket, struct, sys
-peer = socket.socket(socket.AF_UNIX)
+peer = socket.socket(fileno=int(sys.argv[2]))
 peer.connect(sys.argv[1])
 peer.sendall(b"ADVR_V1\\0" + os.urandom(16) + struct.pack("<QH", os.getpid(), 0))
 os._exit(0)
@@ -148,11 +151,16 @@ os._exit(0)
 @needs_namespaces
 @pytest.mark.parametrize("prefix", [[], INSIDE], ids=["here", "elsewhere"])
 def test_a_process_that_ended_before_it_was_met(daemon, fake, prefix):
-    """Nothing is taken for it, and nobody else is kept waiting."""
-    one = daemon([rule(match={"container": "any", "exe": "*"}, env={"OLD": "new"})])
-    one.process.send_signal(signal.SIGSTOP)
-    subprocess.run([*prefix, sys.executable, "-c", GONE, one.socket], check=True)
-    one.process.send_signal(signal.SIGCONT)
-    runtime = fake(one.socket, environment=OLD)
-    assert runtime.commands() == ["env OLD=new", "resume"]
-    assert [seen["pid"] for seen in one.get("/v1/runtimes")["runtimes"]] == [runtime.pid]
+    """Nothing is known of it, so whoever listens is resumed, and nobody else is kept waiting."""
+    one = daemon([rule(match={"container": "any"}, env={"OLD": "new"})])
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(TIMEOUT)
+        one.process.send_signal(signal.SIGSTOP)
+        command = [*prefix, sys.executable, "-c", GONE, one.socket, str(peer.fileno())]
+        subprocess.run(command, pass_fds=[peer.fileno()], check=True)
+        one.process.send_signal(signal.SIGCONT)
+        assert peer.recv(len(RESUME), socket.MSG_WAITALL) == RESUME
+        runtime = fake(one.socket, environment=OLD)
+        assert runtime.commands() == ["env OLD=new", "resume"]
+        outcomes = {seen["pid"] == runtime.pid: seen["outcome"] for seen in one.get("/v1/runtimes")["runtimes"]}
+        assert outcomes == {True: "applied", False: "unknown"}
