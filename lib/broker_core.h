@@ -510,9 +510,11 @@ void runtime_mark_progress(struct runtime *runtime, struct moment now);
 /* What an earlier daemon wrote down, which it takes; of two that say something of one runtime the
  * one that says "resumed" counts. */
 void memory_add(struct broker *broker, struct memory *memory);
+/* What an earlier daemon wrote down about it, until it is taken; NULL when nothing. */
+struct memory *memory_of(const struct runtime *runtime);
 /* Whatever is written of it from now on has to go where the last of it is. */
 void memory_take_slot(struct runtime *runtime);
-/* What the records say about it, which is the caller's to free; NULL when they say nothing. */
+/* Likewise, and the caller's to free. */
 struct memory *memory_take(struct runtime *runtime) MUST_CHECK;
 void memory_free(struct memory *memory);
 /* True when an earlier daemon knew another runtime in its process, ended by an exec or beside it.

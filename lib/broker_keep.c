@@ -52,9 +52,10 @@ void keep_begin(struct connection *connection, struct moment now)
         return;
     if (runtime->kept)
         keep_end(runtime->kept);
-    /* Without a record, or with one that says that it may run, nobody would go on with it. */
+    /* Without a record, or with one that says that it may run or is of an earlier daemon, nobody
+     * would go on with it. */
     if (!has_room(broker, connection->user) || !runtime->process->is_identified ||
-        runtime->is_marked_resumed || broker->trust == BROKER_HAS_NO_RECORDS)
+        runtime->is_marked_resumed || memory_of(runtime) || broker->trust == BROKER_HAS_NO_RECORDS)
         return;
     unkeep = new_unkeep(broker->last_kept + 1);
     keep = unkeep ? action_add(&broker->actions, ACTION_KEEP) : NULL;

@@ -65,9 +65,8 @@ bool memory_drop_any(struct broker *broker)
     return true;
 }
 
-/* What an earlier daemon wrote down about it; NULL when nothing. Memories of the dead are harmless:
- * nobody else has their pid, start time and cookie. */
-static struct memory *recall(struct runtime *runtime)
+/* Memories of the dead are harmless: nobody else has their pid, start time and cookie. */
+struct memory *memory_of(const struct runtime *runtime)
 {
     struct memory key = {.record = {.pid = runtime->pid,
                                     .start_time = runtime->start_time,
@@ -87,7 +86,7 @@ bool memory_has_neighbour(struct runtime *runtime)
 
 void memory_take_slot(struct runtime *runtime)
 {
-    const struct memory *memory = recall(runtime);
+    const struct memory *memory = memory_of(runtime);
     struct process_cookie *place;
 
     if (!memory)
@@ -100,7 +99,7 @@ void memory_take_slot(struct runtime *runtime)
 
 struct memory *memory_take(struct runtime *runtime)
 {
-    struct memory *memory = recall(runtime);
+    struct memory *memory = memory_of(runtime);
 
     if (memory)
         RB_REMOVE(memory_tree, &runtime->broker->memories, memory);

@@ -152,11 +152,10 @@ void decide_show_match(struct runtime *runtime, struct moment now)
 }
 
 /* Whoever comes to a daemon that goes and keeps is the next daemon's. */
-static void decide_while_stopping(struct runtime *runtime, const struct memory *memory,
-                                  struct moment now)
+static void decide_while_stopping(struct runtime *runtime, struct moment now)
 {
     if (runtime->broker->stop == BROKER_STOP_RESUME)
-        resume_begin(runtime, memory ? OUTCOME_UNKNOWN : OUTCOME_UNTOUCHED,
+        resume_begin(runtime, memory_of(runtime) ? OUTCOME_UNKNOWN : OUTCOME_UNTOUCHED,
                      "the daemon is stopping", now);
 }
 
@@ -173,16 +172,19 @@ void decide_runtime(struct runtime *runtime, const struct facts *facts, const ch
                     struct moment now)
 {
     const char *why = claim_problem;
-    struct memory *memory = NULL;
+    struct memory *memory;
 
     take_port(runtime, now);
     if (facts && facts->environ.error == 0)
         decide_ports(runtime, &runtime->attributes);
+    if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME)) {
+        decide_while_stopping(runtime, now);
+        attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
+        return;
+    }
     memory = memory_take(runtime);
     runtime->process->has_more_cookies |= memory_has_neighbour(runtime);
-    if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME))
-        decide_while_stopping(runtime, memory, now);
-    else if (why)
+    if (why)
         resume_begin(runtime, OUTCOME_UNKNOWN, why, now);
     else if (memory)
         recall_decide(runtime, memory, facts, now);

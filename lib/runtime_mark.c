@@ -29,6 +29,28 @@ static void record_plan(const struct runtime *runtime, const struct step *sendin
     plan_record(&runtime->plan, sending, record);
 }
 
+/* A daemon that goes leaves it to the next one as the one before wrote it down, but for what an
+ * operator wants of it meanwhile. */
+static void record_left(const struct runtime *runtime, struct record *left)
+{
+    if (runtime->is_hold_wished) {
+        left->is_hold_wished = true;
+        left->hold_until = runtime->hold_until.us;
+    }
+}
+
+static int write_down(struct runtime *runtime, struct record *record)
+{
+    struct process_cookie *place = process_cookie(runtime->process, &runtime->cookie);
+
+    if (place->slot == PROCESS_NO_SLOT)
+        place->slot = broker_take_slot(runtime->broker);
+    if (place->slot == PROCESS_NO_SLOT)
+        return -ENOSPC;
+    record->sequence = ++place->sequence;
+    return broker_mark(runtime->broker, place->slot, record);
+}
+
 int runtime_mark(struct runtime *runtime, enum record_phase phase, const struct step *sending)
 {
     struct record record = {
@@ -37,7 +59,7 @@ int runtime_mark(struct runtime *runtime, enum record_phase phase, const struct 
         .start_time = runtime->start_time,
         .cookie = runtime->cookie,
     };
-    struct process_cookie *place;
+    struct memory *left = memory_of(runtime);
 
     /* Nothing is applied to whom nobody could know again, so there is nothing to record. */
     if (!runtime->process->is_identified)
@@ -45,15 +67,14 @@ int runtime_mark(struct runtime *runtime, enum record_phase phase, const struct 
     /* Once one of its ports may be resumed, nothing that came before it is to be gone on with. */
     if (runtime->is_marked_resumed)
         return 0;
+    if (left && phase != RECORD_RESUMED) {
+        record_left(runtime, &left->record);
+        /* Written anew it would not say any more that it is. */
+        return left->record.is_torn ? 0 : write_down(runtime, &left->record);
+    }
     if (phase != RECORD_RESUMED)
         record_plan(runtime, sending, &record);
-    place = process_cookie(runtime->process, &runtime->cookie);
-    if (place->slot == PROCESS_NO_SLOT)
-        place->slot = broker_take_slot(runtime->broker);
-    if (place->slot == PROCESS_NO_SLOT)
-        return -ENOSPC;
-    record.sequence = ++place->sequence;
-    return broker_mark(runtime->broker, place->slot, &record);
+    return write_down(runtime, &record);
 }
 
 static enum record_phase phase_of(const struct runtime *runtime)

@@ -338,6 +338,37 @@ START_TEST(who_was_resumed_stays_so_in_the_records)
 }
 END_TEST
 
+/* Nor is what was done of a plan forgotten for it. */
+START_TEST(a_plan_that_is_left_to_the_next_one_stays_as_it_was)
+{
+    struct world *world =
+        world_new(HEAD "rules: [ { name: r, match: all, env: { A: \"1\", B: \"2\" } } ]\n");
+    struct world_runtime *runtime = runtime_in(world, OURS);
+    struct runtime *seen;
+
+    world_start(runtime);
+    while (!world_variable(runtime, "A"))
+        ck_assert(world_serve_one(runtime));
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_stop(world, BROKER_STOP_KEEP);
+    world_connect_port(runtime, 0);
+    world_settle(world);
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    ck_assert_int_eq(broker_hold(seen, span_from_s(60), world->now), BROKER_DONE);
+    world_settle(world);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    ck_assert_int_eq(seen->state, RUNTIME_HELD);
+    ck_assert_int_eq(broker_resume(seen, world->now), BROKER_DONE);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env A=1, kind, info3, env B=2, resume");
+    ck_assert_int_eq(seen->outcome, OUTCOME_APPLIED);
+    world_free(world);
+}
+END_TEST
+
 START_TEST(after_the_end_of_a_runtime_its_record_is_free)
 {
     struct world *world = world_new(policy);
@@ -655,6 +686,7 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            who_was_only_known_is_decided_about_anew,
            who_gets_no_plan_any_more_is_recorded_where_it_was, the_deadline_goes_on_over_restarts,
            a_restart_goes_on_with_taking_back, who_was_resumed_stays_so_in_the_records,
+           a_plan_that_is_left_to_the_next_one_stays_as_it_was,
            after_the_end_of_a_runtime_its_record_is_free,
            of_two_records_the_one_that_says_resumed_counts,
            what_is_written_first_of_it_is_written_where_it_was,
