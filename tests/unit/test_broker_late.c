@@ -369,6 +369,92 @@ START_TEST(a_plan_that_is_left_to_the_next_one_stays_as_it_was)
 }
 END_TEST
 
+static void remember(struct world *world, uint32_t slot, const struct record *record)
+{
+    ck_assert_int_eq(broker_remember(world->broker, slot, record, NULL), 0);
+}
+
+/* Its alarm ends with the next record that finds a place. */
+START_TEST(without_a_place_for_its_record_nothing_is_applied)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *first_one = runtime_in(world, OURS), *second, *third;
+    const bool *alarms = broker_counters(world->broker)->alarms;
+
+    for (uint32_t slot = 1; slot < RECORD_SLOTS; slot++) {
+        struct record record = {.phase = RECORD_BEGUN, .sequence = 1, .pid = 1, .start_time = slot};
+
+        remember(world, slot, &record);
+    }
+    gets(world, first_one, planned, OUTCOME_APPLIED);
+    second = world_runtime(world, world_process(world, "/app", OURS), "bbbbbbbb", first, 1);
+    second->process->files = files;
+    second->process->n_files = ARRAY_LENGTH(files);
+    world_start(second);
+    world_pass(world, span_from_s(20), true);
+    ck_assert_str_eq(world_story(second), "kind, info3, resume");
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_FAILED);
+    ck_assert(alarms[ALARM_RECORDS]);
+    world_kill(world, first_one->process);
+    world_pass(world, span_from_s(1), true);
+    third = world_runtime(world, world_process(world, "/app", OURS), "cccccccc", first, 1);
+    third->process->files = files;
+    third->process->n_files = ARRAY_LENGTH(files);
+    world_start(third);
+    world_pass(world, span_from_s(20), true);
+    ck_assert_str_eq(world_story(third), planned);
+    ck_assert(!alarms[ALARM_RECORDS]);
+    world_free(world);
+}
+END_TEST
+
+/* Until whoever it is about comes back. */
+START_TEST(a_policy_that_a_record_names_is_needed)
+{
+    struct world *world = world_new(policy);
+    struct record record = {.phase = RECORD_BEGUN, .sequence = 1, .pid = 1, .policy = {1, 2, 3}};
+
+    ck_assert(!broker_needs_policy(world->broker, record.policy));
+    remember(world, 0, &record);
+    ck_assert(broker_needs_policy(world->broker, record.policy));
+    world_free(world);
+}
+END_TEST
+
+/* A record that is whole and names a rule, or steps, that its policy does not have. */
+static void does_not_fit(bool is_rule)
+{
+    struct world *world = world_new(policy);
+    struct world_runtime *runtime = runtime_in(world, OURS);
+    uint8_t bytes[RECORD_MARK_SIZE];
+    struct record record;
+
+    world_start(runtime);
+    while (!world_variable(runtime, "ONE"))
+        ck_assert(world_serve_one(runtime));
+    ck_assert(world_find_record(world, runtime, &record));
+    if (is_rule)
+        record.rule = 1;
+    else
+        record.runs[0].n = 100;
+    record.sequence++;
+    record_write(&record, bytes);
+    record_put(world->marks[0], bytes);
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_connect_port(runtime, 0);
+    world_pass(world, span_from_s(5), true);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env ONE=1, resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_UNKNOWN);
+    world_free(world);
+}
+
+START_TEST(a_record_that_does_not_fit_is_not_gone_on_with)
+{
+    does_not_fit(true);
+    does_not_fit(false);
+}
+END_TEST
+
 START_TEST(after_the_end_of_a_runtime_its_record_is_free)
 {
     struct world *world = world_new(policy);
@@ -687,6 +773,8 @@ UNIT_TESTS(who_runs_gets_resume, who_does_not_suspend_gets_resume,
            who_gets_no_plan_any_more_is_recorded_where_it_was, the_deadline_goes_on_over_restarts,
            a_restart_goes_on_with_taking_back, who_was_resumed_stays_so_in_the_records,
            a_plan_that_is_left_to_the_next_one_stays_as_it_was,
+           without_a_place_for_its_record_nothing_is_applied,
+           a_policy_that_a_record_names_is_needed, a_record_that_does_not_fit_is_not_gone_on_with,
            after_the_end_of_a_runtime_its_record_is_free,
            of_two_records_the_one_that_says_resumed_counts,
            what_is_written_first_of_it_is_written_where_it_was,

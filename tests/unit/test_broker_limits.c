@@ -177,6 +177,37 @@ END_TEST
 
 /* It runs since it was resumed, and its threads do not show it yet; that another policy has room
  * for it does not make it new. */
+/* Whoever is over it waits his turn for Resume, and has nothing to say before that. */
+START_TEST(who_speaks_before_its_turn_is_hung_up)
+{
+    struct world *world = world_new(HEAD "limits: { cookies_per_process: 1 }\n" RULE);
+    struct world_process *process = world_process(world, "/app", ENVIRON);
+    struct world_connection *connections[20];
+    struct world_command command;
+    size_t n_waiting = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(connections); i++) {
+        char text[16];
+        struct guid cookie;
+
+        snprintf(text, sizeof text, "%08zx", 0x10000000 + i);
+        cookie = world_cookie(text);
+        connections[i] = world_connect(world, process, 0);
+        world_advertise(connections[i], &cookie, (uint64_t)process->pid);
+    }
+    for (size_t i = 1; i < ARRAY_LENGTH(connections); i++) {
+        if (world_peek_command(connections[i], &command))
+            continue;
+        n_waiting++;
+        world_send(connections[i], "noise", 5);
+        ck_assert(connections[i]->is_closed);
+    }
+    ck_assert_uint_gt(n_waiting, 0);
+    ck_assert_uint_eq(n_errors(world, PEER_SENT_GARBAGE), n_waiting);
+    world_free(world);
+}
+END_TEST
+
 START_TEST(over_the_limit_of_cookies_nobody_is_new_to_the_next_policy)
 {
     static const char *const policies[] = {HEAD "limits: { cookies_per_process: 1 }\n" RULE,
@@ -978,4 +1009,5 @@ UNIT_TESTS(
     handles_make_room_for_who_is_missed, who_is_over_a_limit_pauses_no_listener,
     the_system_gives_no_descriptor, silence_pauses_no_listener, silence_of_one_user_costs_no_other,
     plans_leave_descriptors_to_go_on_with, noise_costs_the_connection_only,
-    a_runtime_with_too_many_connections_keeps_its_ports, a_smaller_history_is_forgotten_at_once);
+    who_speaks_before_its_turn_is_hung_up, a_runtime_with_too_many_connections_keeps_its_ports,
+    a_smaller_history_is_forgotten_at_once);

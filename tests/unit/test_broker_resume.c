@@ -25,7 +25,7 @@ static const char one_variable[] =
 #define PORT    "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0"
 #define TWICE   "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/run/diagport/runtime.sock\0"
 #define BOTH    "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/run/diagport/second.sock\0"
-#define FOREIGN "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/tmp/monitor.sock\0"
+#define FOREIGN "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock;/tmp/a.sock;/tmp/b.sock\0"
 
 static const uint32_t first[] = {0}, twice[] = {0, 0}, both[] = {0, 1}, thrice[] = {0, 0, 0};
 
@@ -155,7 +155,7 @@ START_TEST(a_foreign_port_is_named)
     seen = world_find(world, "aaaaaaaa");
     ck_assert_int_eq(seen->state, RUNTIME_SETTLING);
     ck_assert_int_eq(seen->blocked, BLOCKED_OTHER_PORT);
-    ck_assert_str_eq(seen->other_ports, "/tmp/monitor.sock");
+    ck_assert_str_eq(seen->other_ports, "/tmp/a.sock;/tmp/b.sock");
     /* After the looks at 10, 50 and 250 ms it is left alone. */
     n_commands = runtime->n_taken;
     ck_assert_uint_le(n_commands, 4);
