@@ -155,7 +155,6 @@ void control_tell(struct control_call *call, const struct runtime *runtime, cons
 /* Within bounds: nobody may push everything else out of the events, or hide who else was denied. */
 static void tell_denied(struct control_call *call)
 {
-    static const struct ration_bounds bounds = {.of_user = 5, .of_all = 40};
     struct control *control = call->control;
 
     if (!call->route->what)
@@ -164,7 +163,7 @@ static void tell_denied(struct control_call *call)
         control->denied_since = call->now;
         control->denied = (struct ration){0};
     }
-    if (ration_take(&control->denied, &bounds, http_peer(call->request)->uid))
+    if (ration_take(&control->denied, &ration_few, http_peer(call->request)->uid))
         control_tell(call, NULL, "forbidden", "the right admin is missing");
 }
 

@@ -22,15 +22,17 @@ enum { LINE_SIZE = 3500 };
  * disk with what he does wrong, nor have journald, which takes 10,000 lines in 30 s
  * of a service unless told otherwise, leave out what is said of others.
  */
+static const struct ration_bounds many = {.sure = 100, .of_user = 4000, .of_all = 8000};
+
 enum topic { TOPIC_PEERS, TOPIC_RUNTIMES, TOPICS };
 
 static const struct {
     const char *name;
-    struct ration_bounds bounds;
+    const struct ration_bounds *bounds;
     int64_t window_s;
 } topics[TOPICS] = {
-    [TOPIC_PEERS] = {"peers", {.sure = 1, .of_user = 5, .of_all = 40}, 1},
-    [TOPIC_RUNTIMES] = {"runtimes", {.sure = 100, .of_user = 4000, .of_all = 8000}, 30},
+    [TOPIC_PEERS] = {"peers", &ration_few, 1},
+    [TOPIC_RUNTIMES] = {"runtimes", &many, 30},
 };
 
 struct told {
@@ -195,7 +197,7 @@ static bool may_tell(struct notices *notices, const struct notice *notice)
         tell_left_out(notices, topic);
         *told = (struct told){.since = notice->at};
     }
-    return ration_take(&told->ration, &topics[topic].bounds, notice->uid);
+    return ration_take(&told->ration, topics[topic].bounds, notice->uid);
 }
 
 static void tell(struct notices *notices, const struct notice *notice)

@@ -6,6 +6,8 @@
 
 #include "lib/bytes.h"
 
+const struct ration_bounds ration_few = {.sure = 1, .of_user = 5, .of_all = 40};
+
 static struct ration_user *find_user(struct ration *ration, uint32_t uid)
 {
     for (size_t i = 0; i < ration->n_users; i++) {

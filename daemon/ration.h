@@ -29,6 +29,9 @@ struct ration_bounds {
     unsigned sure, of_user, of_all;
 };
 
+/* In a second, of what somebody does wrong or must not do. */
+extern const struct ration_bounds ration_few;
+
 struct ration {
     struct ration_user {
         uint32_t uid;

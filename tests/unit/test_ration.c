@@ -7,14 +7,12 @@
 #include "daemon/ration.h"
 #include "lib/bytes.h"
 
-static const struct ration_bounds bounds = {.sure = 1, .of_user = 5, .of_all = 40};
-
 static unsigned take(struct ration *ration, uint32_t uid, unsigned times)
 {
     unsigned n = 0;
 
     while (times-- > 0)
-        n += ration_take(ration, &bounds, uid);
+        n += ration_take(ration, &ration_few, uid);
     return n;
 }
 
@@ -61,7 +59,7 @@ START_TEST(a_few_users_hide_nobody)
 
     for (uint32_t uid = 1; uid <= 8; uid++)
         take(&ration, uid, 1000);
-    ck_assert_uint_eq(ration.n, bounds.of_all / 2 + 4);
+    ck_assert_uint_eq(ration.n, ration_few.of_all / 2 + 4);
     ck_assert_uint_eq(take(&ration, 1000, 10), 1);
 }
 END_TEST
@@ -94,9 +92,9 @@ START_TEST(all_together_have_a_bound)
 
     for (unsigned round = 0; round < 3; round++) {
         for (uint32_t uid = 1; uid <= 10000; uid++)
-            n += ration_take(&ration, &bounds, uid);
+            n += ration_take(&ration, &ration_few, uid);
     }
-    ck_assert_uint_eq(n, bounds.of_all);
+    ck_assert_uint_eq(n, ration_few.of_all);
     ck_assert_uint_eq(ration.n_users, RATION_USERS);
 }
 END_TEST
@@ -123,7 +121,7 @@ START_TEST(all_that_is_left_out_is_counted)
 
     for (uint32_t uid = 1; uid <= 1000; uid++)
         n += take(&ration, uid, 10);
-    ck_assert_uint_eq(n, bounds.of_all);
+    ck_assert_uint_eq(n, ration_few.of_all);
     /* Of the first four users five were told each, of the next twenty one. */
     assert_left_out(&ration, "5 of uid=1, 5 of uid=2, 5 of uid=3, 5 of uid=4, 9 of uid=5, "
                              "9 of uid=6, 9 of uid=7, 9 of uid=8, 9904 of others");
