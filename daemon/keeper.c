@@ -16,7 +16,7 @@
 
 #define REMOVE_AGAIN span_from_ms(100)
 
-enum { REMOVALS_PER_TURN = 64 };
+enum { REMOVALS_PER_TURN = 64, NAME_SIZE = 32 /* of a connection */ };
 
 static const char prefix[] = "r-";
 /* Not the name of a connection: whoever does not know it removes it. */
@@ -69,14 +69,27 @@ static struct entry *find(struct keeper *keeper, uint64_t kept)
     return NULL;
 }
 
+/* FDPOLL=0: else the manager lets go of a connection when its peer has hung up, and the answer that
+ * was sent before that is lost. */
+static bool tell_keep(const char *name, int fd)
+{
+    char text[320];
+
+    snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
+    return service_tell(text, fd) == SERVICE_TOLD;
+}
+
+static void name_entry(uint64_t kept, char ret_name[static NAME_SIZE])
+{
+    snprintf(ret_name, NAME_SIZE, "%s%" PRIu64, prefix, kept);
+}
+
 bool keeper_put(struct keeper *keeper, int fd, uint64_t kept)
 {
-    char text[64];
+    char name[NAME_SIZE];
 
-    /* FDPOLL=0: else the manager lets go of it when its peer has hung up, and the answer that was
-     * sent before that is lost. */
-    snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s%" PRIu64, prefix, kept);
-    if (is_full(keeper) || service_tell(text, fd) != SERVICE_TOLD)
+    name_entry(kept, name);
+    if (is_full(keeper) || !tell_keep(name, fd))
         return false;
     add(keeper, kept);
     return true;
@@ -93,9 +106,9 @@ static bool tell_removal(const char *name)
 
 static bool try_to_remove(struct keeper *keeper, struct entry *entry)
 {
-    char name[32];
+    char name[NAME_SIZE];
 
-    snprintf(name, sizeof name, "%s%" PRIu64, prefix, entry->kept);
+    name_entry(entry->kept, name);
     if (!tell_removal(name))
         return false;
     *entry = keeper->entries[--keeper->n_entries];
@@ -140,15 +153,12 @@ void keeper_run(struct keeper *keeper, struct moment now)
 
 void keeper_put_records(struct keeper *keeper, int fd)
 {
-    char text[64];
-
     /* What is there then is another file. */
     if (keeper->are_records_leaving)
         keeper_remove_records(keeper);
     if (keeper->has_records || fd < 0)
         return;
-    snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", records_name);
-    keeper->has_records = service_tell(text, fd) == SERVICE_TOLD;
+    keeper->has_records = tell_keep(records_name, fd);
 }
 
 int keeper_take_records(struct keeper *keeper, struct service_sockets *passed)

@@ -168,30 +168,35 @@ static void take_port(struct runtime *runtime, struct moment now)
         broker_out_of_memory(runtime->broker, now);
 }
 
-void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
-                    struct moment now)
+/* By this daemon: by what the records say of it, and else by the policy. */
+static void decide_here(struct runtime *runtime, const struct facts *facts,
+                        const char *claim_problem, struct moment now)
 {
-    const char *why = claim_problem;
-    struct memory *memory;
+    struct memory *memory = memory_take(runtime);
 
-    take_port(runtime, now);
-    if (facts && facts->environ.error == 0)
-        decide_ports(runtime, &runtime->attributes);
-    if (runtime->broker->is_stopping && (!why || runtime->broker->stop != BROKER_STOP_RESUME)) {
-        decide_while_stopping(runtime, now);
-        attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
-        return;
-    }
-    memory = memory_take(runtime);
     runtime->process->has_more_cookies |= memory_has_neighbour(runtime);
-    if (why)
-        resume_begin(runtime, OUTCOME_UNKNOWN, why, now);
+    if (claim_problem)
+        resume_begin(runtime, OUTCOME_UNKNOWN, claim_problem, now);
     else if (memory)
         recall_decide(runtime, memory, facts, now);
     else
         decide_by_policy(runtime, facts, now);
     if (memory)
         memory_free(memory);
+}
+
+void decide_runtime(struct runtime *runtime, const struct facts *facts, const char *claim_problem,
+                    struct moment now)
+{
+    const struct broker *broker = runtime->broker;
+
+    take_port(runtime, now);
+    if (facts && facts->environ.error == 0)
+        decide_ports(runtime, &runtime->attributes);
+    if (broker->is_stopping && (!claim_problem || broker->stop != BROKER_STOP_RESUME))
+        decide_while_stopping(runtime, now);
+    else
+        decide_here(runtime, facts, claim_problem, now);
     attributes_trim(&runtime->attributes, RUNTIME_ARGUMENTS_MAX);
 }
 

@@ -312,6 +312,19 @@ START_TEST(a_restart_goes_on_with_taking_back)
 }
 END_TEST
 
+/* To the next daemon, which goes again and leaves everybody to the one after it. */
+static struct runtime *comes_to_one_that_goes(struct world *world, struct world_runtime *runtime)
+{
+    struct runtime *seen;
+
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_stop(world, BROKER_STOP_KEEP);
+    world_connect_port(runtime, 0);
+    world_settle(world);
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    return seen;
+}
+
 /* A daemon that leaves it to the next one is told to hold it: that is no plan. */
 START_TEST(who_was_resumed_stays_so_in_the_records)
 {
@@ -323,11 +336,7 @@ START_TEST(who_was_resumed_stays_so_in_the_records)
     world_start(runtime);
     while (!runtime->is_resumed[0])
         ck_assert(world_serve_one(runtime));
-    world_restart(world, BROKER_TRUSTS_RECORDS);
-    world_stop(world, BROKER_STOP_KEEP);
-    world_connect_port(runtime, 0);
-    world_settle(world);
-    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    seen = comes_to_one_that_goes(world, runtime);
     broker_hold(seen, span_from_s(1), world->now);
     world_settle(world);
     world_restart(world, BROKER_TRUSTS_RECORDS);
@@ -349,11 +358,7 @@ START_TEST(a_plan_that_is_left_to_the_next_one_stays_as_it_was)
     world_start(runtime);
     while (!world_variable(runtime, "A"))
         ck_assert(world_serve_one(runtime));
-    world_restart(world, BROKER_TRUSTS_RECORDS);
-    world_stop(world, BROKER_STOP_KEEP);
-    world_connect_port(runtime, 0);
-    world_settle(world);
-    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    seen = comes_to_one_that_goes(world, runtime);
     ck_assert_int_eq(broker_hold(seen, span_from_s(60), world->now), BROKER_DONE);
     world_settle(world);
     world_restart(world, BROKER_TRUSTS_RECORDS);

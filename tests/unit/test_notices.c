@@ -14,6 +14,16 @@ static struct moment at_ms(int64_t ms)
     return moment_after((struct moment){1000000000}, span_from_ms(ms));
 }
 
+static void happen(struct notices *notices, const struct notice *content, unsigned times)
+{
+    while (times-- > 0) {
+        struct notice *notice = notice_new(content, NULL, NULL);
+
+        ck_assert_ptr_nonnull(notice);
+        notices_take(notices, notice);
+    }
+}
+
 static void misbehave(struct notices *notices, uint32_t uid, unsigned times, struct moment at)
 {
     const struct notice content = {.kind = NOTICE_PEER_ERROR,
@@ -21,12 +31,7 @@ static void misbehave(struct notices *notices, uint32_t uid, unsigned times, str
                                    .uid = uid,
                                    .at = at};
 
-    while (times-- > 0) {
-        struct notice *notice = notice_new(&content, NULL, NULL);
-
-        ck_assert_ptr_nonnull(notice);
-        notices_take(notices, notice);
-    }
+    happen(notices, &content, times);
 }
 
 static unsigned count_entries(enum entry_kind kind)
@@ -120,12 +125,7 @@ static void run(struct notices *notices, uint32_t uid, unsigned times, struct mo
                                    .uid = uid,
                                    .at = at};
 
-    while (times-- > 0) {
-        struct notice *notice = notice_new(&content, NULL, NULL);
-
-        ck_assert_ptr_nonnull(notice);
-        notices_take(notices, notice);
-    }
+    happen(notices, &content, times);
 }
 
 /* Or journald would leave out what it likes. */

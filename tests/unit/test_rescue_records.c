@@ -70,21 +70,6 @@ static struct record own_record(uint8_t cookie)
     return record;
 }
 
-static struct record slot_at(uint32_t slot)
-{
-    uint8_t bytes[RECORD_SLOT_SIZE];
-    struct record record;
-    int fd = open(path, O_RDONLY);
-
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pread(fd, bytes, sizeof bytes,
-                           RECORD_HEADER_SIZE + (off_t)slot * RECORD_SLOT_SIZE),
-                     sizeof bytes);
-    close(fd);
-    ck_assert(record_read(bytes, &record));
-    return record;
-}
-
 static void put_slot(uint32_t slot, const struct record *record)
 {
     struct record numbered = *record;
@@ -149,12 +134,12 @@ START_TEST(who_is_resumed_has_a_record)
     marked = own_record(1);
     expected = RECORDS_KEPT;
     in_a_rescue(mark);
-    ck_assert_int_eq(slot_at(0).phase, RECORD_RESUMED);
-    ck_assert_int_eq(slot_at(0).pid, marked.pid);
+    ck_assert_int_eq(unit_record_at(path, 0).phase, RECORD_RESUMED);
+    ck_assert_int_eq(unit_record_at(path, 0).pid, marked.pid);
     ck_assert_int_eq(daemon_finds(&until), BROKER_TRUSTS_RECORDS);
     /* A second rescue finds the place of the first. */
     in_a_rescue(mark);
-    ck_assert_int_eq(slot_at(1).phase, RECORD_NONE);
+    ck_assert_int_eq(unit_record_at(path, 1).phase, RECORD_NONE);
     unit_folder_remove();
 }
 END_TEST
@@ -176,8 +161,8 @@ START_TEST(each_has_a_record_of_its_own)
     marked = own_record(0);
     in_a_rescue(mark_three);
     for (uint8_t i = 0; i < 3; i++)
-        ck_assert_int_eq(slot_at(i).cookie.bytes[0], 1 + i);
-    ck_assert_int_eq(slot_at(3).phase, RECORD_NONE);
+        ck_assert_int_eq(unit_record_at(path, i).cookie.bytes[0], 1 + i);
+    ck_assert_int_eq(unit_record_at(path, 3).phase, RECORD_NONE);
     unit_folder_remove();
 }
 END_TEST
@@ -193,13 +178,13 @@ START_TEST(a_plan_that_was_begun_is_over)
     marked = own_record(1);
     expected = RECORDS_KEPT;
     in_a_rescue(mark);
-    ck_assert_int_eq(slot_at(70).phase, RECORD_RESUMED);
-    ck_assert_int_eq(slot_at(0).phase, RECORD_NONE);
+    ck_assert_int_eq(unit_record_at(path, 70).phase, RECORD_RESUMED);
+    ck_assert_int_eq(unit_record_at(path, 0).phase, RECORD_NONE);
     /* Another one gets another place. */
     marked = own_record(2);
     in_a_rescue(mark);
-    ck_assert_int_eq(slot_at(0).phase, RECORD_RESUMED);
-    ck_assert_int_eq(slot_at(0).cookie.bytes[0], 2);
+    ck_assert_int_eq(unit_record_at(path, 0).phase, RECORD_RESUMED);
+    ck_assert_int_eq(unit_record_at(path, 0).cookie.bytes[0], 2);
     unit_folder_remove();
 }
 END_TEST
@@ -396,10 +381,10 @@ START_TEST(records_of_another_boot_are_begun_anew)
     marked = own_record(1);
     expected = RECORDS_KEPT;
     in_a_rescue(mark);
-    ck_assert_int_eq(slot_at(0).cookie.bytes[0], 1);
-    ck_assert_int_eq(slot_at(3).phase, RECORD_NONE);
+    ck_assert_int_eq(unit_record_at(path, 0).cookie.bytes[0], 1);
+    ck_assert_int_eq(unit_record_at(path, 3).phase, RECORD_NONE);
     ck_assert_int_eq(daemon_finds(&until), BROKER_TRUSTS_RECORDS);
-    ck_assert_int_eq(slot_at(0).cookie.bytes[0], 1);
+    ck_assert_int_eq(unit_record_at(path, 0).cookie.bytes[0], 1);
     unit_folder_remove();
 }
 END_TEST
@@ -416,7 +401,7 @@ static void mark_beside_a_daemon(void)
     records_retry(at(1));
     HOLDS(records_state() == RECORDS_LOCKED);
     HOLDS(records_deadline().us == at(2).us);
-    HOLDS(slot_at(0).phase == RECORD_NONE);
+    HOLDS(unit_record_at(path, 0).phase == RECORD_NONE);
     close(lock);
     records_retry(moment_after(at(2), span_from_us(-1)));
     HOLDS(records_are_owed());
@@ -426,7 +411,7 @@ static void mark_beside_a_daemon(void)
     marked.cookie.bytes[0] = 2;
     records_mark(&marked, at(3));
     HOLDS(records_n_unmarked() == 1);
-    HOLDS(slot_at(0).cookie.bytes[0] == 2);
+    HOLDS(unit_record_at(path, 0).cookie.bytes[0] == 2);
 }
 
 START_TEST(a_living_daemon_is_not_written_to)

@@ -264,20 +264,6 @@ START_TEST(a_missing_file_in_a_used_folder_is_not_trusted)
 }
 END_TEST
 
-static struct record slot_at(uint32_t slot)
-{
-    uint8_t bytes[RECORD_SLOT_SIZE];
-    struct record record;
-    int fd = open(records, O_RDONLY);
-
-    ck_assert_int_eq(pread(fd, bytes, sizeof bytes,
-                           RECORD_HEADER_SIZE + (off_t)slot * RECORD_SLOT_SIZE),
-                     sizeof bytes);
-    close(fd);
-    ck_assert(record_read(bytes, &record));
-    return record;
-}
-
 START_TEST(records_of_another_boot_say_nothing)
 {
     static const uint8_t other_boot[RECORD_BOOT_SIZE] = {1};
@@ -291,14 +277,14 @@ START_TEST(records_of_another_boot_say_nothing)
     mark(store, 7, &record);
     store_close(store);
     opens_once(BROKER_TRUSTS_RECORDS);
-    ck_assert_int_eq(slot_at(7).phase, RECORD_BEGUN);
+    ck_assert_int_eq(unit_record_at(records, 7).phase, RECORD_BEGUN);
     record_write_header(other_boot, 4711, header);
     fd = open(records, O_WRONLY);
     ck_assert_int_eq(pwrite(fd, header, sizeof header, 0), sizeof header);
     close(fd);
     opens_once(BROKER_TRUSTS_RECORDS);
     ck_assert_uint_eq(distrusted_until, 0);
-    ck_assert_int_eq(slot_at(7).phase, RECORD_NONE);
+    ck_assert_int_eq(unit_record_at(records, 7).phase, RECORD_NONE);
     unit_folder_remove();
 }
 END_TEST
@@ -321,16 +307,16 @@ START_TEST(the_file_of_the_version_before_is_gone_on_with)
     /* The half that is not the newest whole one. */
     overwrite(RECORD_HEADER_SIZE + (off_t)(RECORD_SLOTS - 1) * 2 * UNIT_RECORD_OLD_MARK + 3);
     opens_once(BROKER_TRUSTS_RECORDS);
-    found = slot_at(7);
+    found = unit_record_at(records, 7);
     record.sequence = 1;
     ck_assert_mem_eq(&found, &record, sizeof record);
-    ck_assert(slot_at(RECORD_SLOTS - 1).is_torn);
-    ck_assert_int_eq(slot_at(8).phase, RECORD_NONE);
+    ck_assert(unit_record_at(records, RECORD_SLOTS - 1).is_torn);
+    ck_assert_int_eq(unit_record_at(records, 8).phase, RECORD_NONE);
     snprintf(aside, sizeof aside, "%s/" RECORD_DAMAGED_FILE, folder);
     ck_assert_int_eq(access(aside, F_OK), -1);
     /* And the next one is of this version already. */
     opens_once(BROKER_TRUSTS_RECORDS);
-    found = slot_at(7);
+    found = unit_record_at(records, 7);
     ck_assert_mem_eq(&found, &record, sizeof record);
     unit_folder_remove();
 }
@@ -372,7 +358,7 @@ START_TEST(an_upgrade_that_fails_loses_nothing)
     opens_once(BROKER_HAS_NO_RECORDS);
     ck_assert_int_eq(rmdir(in_the_way), 0);
     opens_once(BROKER_TRUSTS_RECORDS);
-    found = slot_at(7);
+    found = unit_record_at(records, 7);
     record.sequence = 1;
     ck_assert_mem_eq(&found, &record, sizeof record);
     unit_folder_remove();
@@ -403,7 +389,7 @@ START_TEST(the_file_of_a_newer_version_is_put_aside)
     ck_assert_uint_ge(until, record.start_time);
     free(found.why);
     store_close(store);
-    ck_assert_int_eq(slot_at(7).phase, RECORD_NONE);
+    ck_assert_int_eq(unit_record_at(records, 7).phase, RECORD_NONE);
     snprintf(aside, sizeof aside, "%s/" RECORD_NEWER_FILE, folder);
     ck_assert_int_eq(access(aside, F_OK), 0);
     opens_once(BROKER_DISTRUSTS_RECORDS);

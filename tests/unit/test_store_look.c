@@ -62,20 +62,6 @@ static void mark(struct store *store, uint32_t slot, int32_t pid)
     store_mark(store, slot, bytes);
 }
 
-static int32_t marked_at(uint32_t slot)
-{
-    uint8_t bytes[RECORD_SLOT_SIZE];
-    struct record record;
-    int fd = open(records, O_RDONLY);
-
-    ck_assert_int_eq(pread(fd, bytes, sizeof bytes,
-                           RECORD_HEADER_SIZE + (off_t)slot * RECORD_SLOT_SIZE),
-                     sizeof bytes);
-    close(fd);
-    ck_assert(record_read(bytes, &record));
-    return record.pid;
-}
-
 static void is_in_place(struct store *store)
 {
     struct store_look look;
@@ -110,9 +96,9 @@ static void stays_wrong(struct store *store, const char *what)
 /* All of what was marked goes on in the new one, and so do marks; and the next daemon takes it. */
 static void goes_on(struct store *store)
 {
-    ck_assert_int_eq(marked_at(7), 71);
+    ck_assert_int_eq(unit_record_at(records, 7).pid, 71);
     mark(store, 8, 81);
-    ck_assert_int_eq(marked_at(8), 81);
+    ck_assert_int_eq(unit_record_at(records, 8).pid, 81);
     store_close(store);
     store_close(opens(BROKER_TRUSTS_RECORDS));
     unit_folder_remove();
@@ -277,8 +263,8 @@ static void is_cut_to(off_t length, bool is_marked_first)
     free(look.why);
     is_in_place(store);
     mark(store, 501, 9);
-    ck_assert_int_eq(marked_at(500), 0);
-    ck_assert_int_eq(marked_at(501), 9);
+    ck_assert_int_eq(unit_record_at(records, 500).pid, 0);
+    ck_assert_int_eq(unit_record_at(records, 501).pid, 9);
     store_close(store);
     store = opens_with(-1, BROKER_DISTRUSTS_RECORDS, &distrusted_until);
     ck_assert_uint_eq(distrusted_until, look.distrusted_until);
@@ -312,7 +298,7 @@ START_TEST(without_records_they_begin_when_they_can)
     free(look.why);
     is_in_place(store);
     mark(store, 7, 71);
-    ck_assert_int_eq(marked_at(7), 71);
+    ck_assert_int_eq(unit_record_at(records, 7).pid, 71);
     store_close(store);
     store_close(opens_with(-1, BROKER_DISTRUSTS_RECORDS, &distrusted_until));
     ck_assert_uint_eq(distrusted_until, look.distrusted_until);
@@ -353,7 +339,7 @@ START_TEST(one_that_was_kept_counts_until_there_is_a_newer_one)
     mark(store, 8, 81);
     store_close(store);
     store = opens_with(again, BROKER_TRUSTS_RECORDS, &distrusted_until);
-    ck_assert_int_eq(marked_at(8), 81);
+    ck_assert_int_eq(unit_record_at(records, 8).pid, 81);
     is_in_place(store);
     goes_on(store);
 }
@@ -371,7 +357,7 @@ START_TEST(until_it_was_put_right)
     mark(store, 8, 81);
     store_close(store);
     store = opens_with(kept, BROKER_TRUSTS_RECORDS, &distrusted_until);
-    ck_assert_int_eq(marked_at(8), 81);
+    ck_assert_int_eq(unit_record_at(records, 8).pid, 81);
     goes_on(store);
 }
 END_TEST
@@ -392,7 +378,7 @@ START_TEST(it_needs_no_folder)
     stays_wrong(store, "another one than before");
     ck_assert_int_eq(unlink(folder), 0);
     is_put_right(store, "the folder was removed", true);
-    ck_assert_int_eq(marked_at(8), 81);
+    ck_assert_int_eq(unit_record_at(records, 8).pid, 81);
     goes_on(store);
 }
 END_TEST

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/record.h"
 #include "tests/unit/unit.h"
 
 enum { SUM_SIZE = 8, VERSION_AT = 8, SLOT_SIZE_AT = 12 };
@@ -32,6 +31,21 @@ void unit_record_old_mark(const uint8_t *mark, uint8_t ret_mark[static UNIT_RECO
         unit_record_sum(ret_mark, UNIT_RECORD_OLD_MARK);
         return;
     }
+}
+
+struct record unit_record_at(const char *path, uint32_t slot)
+{
+    uint8_t bytes[RECORD_SLOT_SIZE];
+    struct record record;
+    int fd = open(path, O_RDONLY);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pread(fd, bytes, sizeof bytes,
+                           RECORD_HEADER_SIZE + (off_t)slot * RECORD_SLOT_SIZE),
+                     sizeof bytes);
+    close(fd);
+    ck_assert(record_read(bytes, &record));
+    return record;
 }
 
 static uint8_t *read_whole(const char *path, int *ret_fd)

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/record.h"
+
 /* Puts the sum of all that is before its last bytes into these, as headers and marks have it. */
 void unit_record_sum(uint8_t *bytes, size_t length);
 
@@ -19,6 +21,9 @@ void unit_record_old_mark(const uint8_t *mark, uint8_t ret_mark[static UNIT_RECO
 
 /* Makes a file of today one that version 2 has written. */
 void unit_record_make_older(const char *path);
+
+/* What is in a slot of a file of today. */
+struct record unit_record_at(const char *path, uint32_t slot);
 
 /* Makes it one of a version after this one. */
 void unit_record_make_newer(const char *path);
