@@ -8,7 +8,7 @@ build_packages="autoconf automake gcc git libbsd-dev libc6-dev libcurl4-gnutls-d
     libjansson-dev libmd-dev libmicrohttpd-dev libsmartcols-dev libsystemd-dev libyaml-dev make
     pkg-config"
 test_packages="check clang clang-format debootstrap llvm mandoc patch procps python3 python3-pytest
-    systemd-container util-linux valgrind xz-utils zlib1g-dev"
+    python3-pytest-xdist systemd-container util-linux valgrind xz-utils zlib1g-dev"
 
 say() {
     printf '\n== %s\n' "$*"

@@ -2,11 +2,10 @@
 """Clients of the control socket: well-behaved ones, ones that send raw bytes, and other users."""
 
 import json
-import socket
 import subprocess
 import sys
 
-from harness import Http, until
+from harness import Http, connect, until
 from lines import TIMEOUT
 
 
@@ -32,13 +31,6 @@ class Answer:
 
     def __repr__(self):
         return f"<{self.status} {self.headers} {self.body[:2000]!r}>"
-
-
-def connect(path):
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(TIMEOUT)
-    client.connect(str(path))
-    return client
 
 
 def read_all(client):

@@ -17,6 +17,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -452,6 +453,15 @@ class Receipt(dict):
         return found
 
 
+def connect(path):
+    """Waits where the queue of the listener is full, which a socket with Python's own timeout does not."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(TIMEOUT), 0))
+    client.connect(str(path))
+    client.settimeout(TIMEOUT)
+    return client
+
+
 class Http(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
@@ -460,9 +470,7 @@ class Http(http.client.HTTPConnection):
         self.path = path
 
     def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(TIMEOUT)
-        self.sock.connect(self.path)
+        self.sock = connect(self.path)
 
 
 class PidHandle:

@@ -10,6 +10,7 @@ import socket
 import struct
 import uuid
 
+import clients
 import pytest
 from harness import CLSID, NOBODY, needs_root, rule, until
 
@@ -65,10 +66,7 @@ def errors(one, kind):
 
 
 def connect(one):
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.settimeout(60)
-    sock.connect(one.socket)
-    return contextlib.closing(sock)
+    return contextlib.closing(clients.connect(one.socket))
 
 
 def has_room_for(n):
@@ -76,6 +74,7 @@ def has_room_for(n):
     return hard >= n + 1000
 
 
+@pytest.mark.crowd
 def test_ten_thousand_that_say_nothing(daemon, fleet, abuse, folder):
     """They are let go after `hello`; the oldest ones before that where there are too many."""
     n = 10000 if has_room_for(10000) else 1000
@@ -86,7 +85,8 @@ def test_ten_thousand_that_say_nothing(daemon, fleet, abuse, folder):
     a_fleet_runs(fleet, one)
     status = until(one.status, lambda status: status["connections"]["silent"] == 0)
     assert status["connections"]["open"] <= 50
-    assert errors(one, "evicted") + errors(one, "no_advertise") == n
+    # A runtime that gets no processor for `hello` is let go, too, and comes again.
+    assert n <= errors(one, "evicted") + errors(one, "no_advertise") <= n + 50
     end = silent.finish()
     assert (end["closed"], end["commands"]) == (n, 0)
     one.wait("gone ", times=50)
@@ -256,6 +256,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.crowd
 @needs_root
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_thousand_connections_a_second_of_one_user(daemon, fleet, abuse, folder, flood):

@@ -151,6 +151,7 @@ def test_reloads_do_not_delay_it(daemon, fake, folder):
         check_story(folder, runtime.commands(), n + 1)
 
 
+@pytest.mark.crowd
 def test_a_thousand_others_do_not_delay_it(daemon, fake, abuse, folder):
     one = daemon([plan(folder, deadline="2s")], limits={"hello": "50ms"})
     runtimes = [fake(one.socket, f"silent={point}", environment=OLD) for point in POINTS]

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 
+import pytest
 from harness import CLSID, rule, until
 
 LIMITED = ["prlimit", "--nofile=96:96"]
@@ -141,6 +142,7 @@ class Staying:
         return self.fleet.summary(["failed"])
 
 
+@pytest.mark.crowd
 def test_a_thousand_at_once(daemon, fleet, folder):
     one = daemon([plan(folder)], prefix=SMALL, limits=NO_USER_LIMIT)
     many = fleet(one.socket, 1000, "--together")
@@ -156,6 +158,7 @@ def test_a_thousand_at_once(daemon, fleet, folder):
     has_whole_plans(summary, found["applied"])
 
 
+@pytest.mark.crowd
 def test_a_thousand_at_once_that_stay(daemon, fleet, folder):
     """All run although none of them ends: those with a plan to the end of it, those without one at once."""
     one = daemon([plan(folder)], prefix=SMALL, limits=NO_USER_LIMIT)
@@ -177,6 +180,7 @@ def test_a_thousand_at_once_that_stay(daemon, fleet, folder):
     until(one.alarms, lambda alarms: alarms == [])
 
 
+@pytest.mark.crowd
 def test_a_thousand_in_turn_that_stay(daemon, fleet, folder):
     """Whoever comes while there is a place gets its whole plan; then each end lets the next one in."""
     one = daemon([plan(folder)], prefix=SMALL, limits=NO_USER_LIMIT)

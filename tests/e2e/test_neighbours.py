@@ -8,6 +8,8 @@ import socket
 import pytest
 from harness import CLSID, needs_namespaces, rule, until
 
+pytestmark = pytest.mark.crowd
+
 NO_USER_LIMIT = {"connections_per_user": 100000}
 PLANNED = ("--expect", "SetEnvironmentVariable=1", "--expect", "StartupProfiler=1", "--expect", "ApplyStartupHook=1")
 
