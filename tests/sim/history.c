@@ -173,7 +173,7 @@ static bool is_recorded_held(const struct world_connection *connection)
             record.phase == RECORD_HELD && record.kept == connection->kept);
 }
 
-/* Of those that are held, how many have a connection in the store. */
+/* Of those that are held, how many have a connection in the store that they have not ended. */
 static size_t count_held(const struct history *history)
 {
     size_t n = 0;
@@ -181,7 +181,7 @@ static size_t count_held(const struct history *history)
     for (size_t i = 0; i < history->world->n_open; i++) {
         const struct world_connection *connection = history->world->open[i];
 
-        n += connection->kept != 0 && connection->core &&
+        n += connection->kept != 0 && !connection->has_ended && connection->core &&
              connection->core->runtime->state == RUNTIME_HELD && is_recorded_held(connection);
     }
     return n;
