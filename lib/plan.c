@@ -77,9 +77,39 @@ static int add_variables(struct plan *plan, const struct policy_rule *rule)
     return 0;
 }
 
+static bool has_variable(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind == STEP_VARIABLE && strcmp(plan->steps[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether they are needed turns out later; what the rule itself says of them wins. */
+static int add_switches(struct plan *plan, const struct policy_rule *rule)
+{
+    static const char *const names[] = {PLAN_SWITCH, PLAN_SWITCH_NEW};
+
+    if (rule->keys.on_conflict != POLICY_CONFLICT_REPLACE || rule->n_profilers == 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        struct step *step =
+            has_variable(plan, names[i]) ? NULL : add(plan, STEP_VARIABLE, names[i], true);
+
+        if (!step && !has_variable(plan, names[i]))
+            return -ENOMEM;
+        if (step) {
+            step->value = "0";
+            step->is_for_conflict = true;
+        }
+    }
+    return 0;
+}
+
 int plan_build(struct plan *plan, const struct policy_rule *rule)
 {
-    if (add_variables(plan, rule) != 0)
+    if (add_variables(plan, rule) != 0 || add_switches(plan, rule) != 0)
         return -ENOMEM;
     for (size_t i = rule->n_profilers; i-- > 0;) {
         const struct policy_profiler *profiler = &rule->profilers[i];
@@ -120,7 +150,7 @@ static enum record_step record_of(const struct step *step, const struct step *se
     case STEP_LOST:
         return RECORD_STEP_LOST;
     case STEP_SKIPPED:
-        return RECORD_STEP_SKIPPED;
+        return step->is_left_out ? RECORD_STEP_LEFT_OUT : RECORD_STEP_SKIPPED;
     case STEP_ROLLED_BACK:
         return RECORD_STEP_ROLLED_BACK;
     }
@@ -173,6 +203,9 @@ static void recall_step(struct step *step, enum record_step recorded, bool is_aw
     case RECORD_STEP_SKIPPED:
         step->result = STEP_SKIPPED;
         step->why = "the plan ended before it";
+        break;
+    case RECORD_STEP_LEFT_OUT:
+        plan_leave_out(step, "was left out before the daemon was started anew");
         break;
     case RECORD_STEP_ROLLED_BACK:
         recall_sent(step, STEP_ROLLED_BACK);
@@ -232,11 +265,20 @@ struct step *plan_add_resume(struct plan *plan)
     return step ? step : last;
 }
 
-static void refuse(struct step *step, const char *why)
+void plan_refuse(struct step *step, const char *why)
 {
     if (step->result != STEP_PENDING)
         return;
     step->result = STEP_REFUSED;
+    step->why = why;
+}
+
+void plan_leave_out(struct step *step, const char *why)
+{
+    if (step->result != STEP_PENDING)
+        return;
+    step->result = STEP_SKIPPED;
+    step->is_left_out = true;
     step->why = why;
 }
 
@@ -262,7 +304,7 @@ void plan_check_files(struct plan *plan, const struct facts *facts,
         file = find_file(facts, step->name);
         why = file ? access_refusal(file, attributes) : "was not looked at";
         if (why)
-            refuse(step, why);
+            plan_refuse(step, why);
     }
 }
 
@@ -311,7 +353,7 @@ void plan_check_target(struct plan *plan, const struct command_target *target)
         if (!why)
             why = command_deadly(command, target, is_unset(step));
         if (why)
-            refuse(step, why);
+            plan_refuse(step, why);
     }
 }
 
@@ -408,7 +450,7 @@ bool plan_has_failed(const struct plan *plan)
         const struct step *step = &plan->steps[i];
 
         if (step->kind != STEP_RESUME && step->is_required && step->result != STEP_PENDING &&
-            step->result != STEP_OK && !step->is_forgiven)
+            step->result != STEP_OK && !step->is_forgiven && !step->is_left_out)
             return true;
     }
     return false;
@@ -588,21 +630,28 @@ void plan_skip_rest(struct plan *plan, const char *why, struct moment now)
         plan_skip(&plan->steps[i], why, now);
 }
 
-static bool has_forgiven(const struct plan *plan)
+const char *plan_shortfall(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].is_forgiven)
-            return true;
+        const struct step *step = &plan->steps[i];
+
+        if (step->is_forgiven)
+            return "the answer to a step was lost with the daemon before";
+        /* A hook that is left out is there, and a variable was not needed. */
+        if (step->is_left_out && step->is_required && step->kind == STEP_PROFILER)
+            return "a profiler was left out";
     }
-    return false;
+    return NULL;
 }
 
 enum plan_outcome plan_outcome(const struct plan *plan)
 {
-    if (!plan_has_failed(plan))
-        return has_forgiven(plan) ? PLAN_PARTIAL : PLAN_APPLIED;
+    if (!plan_has_failed(plan) && !plan_shortfall(plan))
+        return PLAN_APPLIED;
     if (!plan_was_sent(plan))
         return PLAN_FAILED;
+    if (!plan_has_failed(plan))
+        return PLAN_PARTIAL;
     for (size_t i = 0; i < plan->n_steps; i++) {
         if (stays(&plan->steps[i]))
             return PLAN_PARTIAL;

@@ -56,8 +56,10 @@ struct step {
     enum step_kind kind;
     enum step_result result;
     bool is_required;
-    bool was_sent;      /* at least once: the runtime may have taken it */
-    bool is_unanswered; /* the last time that it was sent */
+    bool is_left_out;     /* SKIPPED, and the plan goes on without it */
+    bool is_for_conflict; /* switches off a profiler that its environment configures */
+    bool was_sent;        /* at least once: the runtime may have taken it */
+    bool is_unanswered;   /* the last time that it was sent */
     bool was_lost;      /* an earlier time: it may have been taken, whatever the last answer says */
     bool is_forgiven;   /* lost with an earlier daemon, and the plan goes on without it; PENDING: if
                          * it is lost */
@@ -77,6 +79,11 @@ struct step {
     struct span retry_delay;   /* the last wait before a profiler was sent again */
     struct moment retry_until; /* MOMENT_NEVER while it was not refused yet */
 };
+
+/* The variables that switch on profilers of the environment: of all versions, and from .NET 11 on.
+ */
+#define PLAN_SWITCH     "CORECLR_ENABLE_PROFILING"
+#define PLAN_SWITCH_NEW "DOTNET_ENABLE_PROFILING"
 
 struct plan {
     struct step *steps;
@@ -125,6 +132,12 @@ struct step *plan_add_resume(struct plan *plan);
 /* By the files as the process sees them; `facts` answers for every path in plan_files. */
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes);
+
+/* Refuses a step that is pending, or leaves it out, with the reason: a constant, the end of a
+ * sentence that starts with the name of the step. A required profiler that is left out is missed in
+ * the outcome. */
+void plan_refuse(struct step *step, const char *why);
+void plan_leave_out(struct step *step, const char *why);
 
 /* By what is known of the runtime: its version, its kind, whether it is held. */
 void plan_check_target(struct plan *plan, const struct command_target *target);
@@ -196,11 +209,14 @@ bool plan_skip(struct step *step, const char *why, struct moment now);
 void plan_skip_rest(struct plan *plan, const char *why, struct moment now);
 
 enum plan_outcome {
-    PLAN_APPLIED,     /* every required step is ok, and none is forgiven */
+    PLAN_APPLIED,     /* every required step is ok, and none is forgiven or missed */
     PLAN_FAILED,      /* nothing was sent */
     PLAN_ROLLED_BACK, /* sent, and all of it withdrawn */
     PLAN_PARTIAL,     /* something stays, or may */
 };
+
+/* Why a plan that has not failed is not applied as it is written. */
+const char *plan_shortfall(const struct plan *plan);
 
 /* Of a plan that has ended. */
 enum plan_outcome plan_outcome(const struct plan *plan);

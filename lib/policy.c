@@ -180,6 +180,19 @@ const char *policy_children_name(enum policy_children children)
     return NULL;
 }
 
+const char *policy_on_conflict_name(enum policy_on_conflict on_conflict)
+{
+    switch (on_conflict) {
+    case POLICY_CONFLICT_SKIP:
+        return "skip";
+    case POLICY_CONFLICT_REPLACE:
+        return "replace";
+    case POLICY_CONFLICT_FAIL:
+        return "fail";
+    }
+    return "skip";
+}
+
 const char *policy_on_lost_name(enum policy_on_lost on_lost)
 {
     switch (on_lost) {

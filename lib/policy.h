@@ -73,6 +73,7 @@ struct policy_profiler {
 enum policy_mode { POLICY_APPLY, POLICY_OBSERVE };
 enum policy_match_unknown { POLICY_UNKNOWN_STOP, POLICY_UNKNOWN_NEXT };
 enum policy_children { POLICY_CHILDREN_INHERIT, POLICY_CHILDREN_DETACH };
+enum policy_on_conflict { POLICY_CONFLICT_SKIP, POLICY_CONFLICT_REPLACE, POLICY_CONFLICT_FAIL };
 enum policy_on_lost { POLICY_LOST_SKIP, POLICY_LOST_FAIL };
 enum policy_on_failure { POLICY_FAILURE_RESUME, POLICY_FAILURE_HOLD, POLICY_FAILURE_KILL };
 enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
@@ -80,6 +81,7 @@ enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
 /* The keys that `defaults` may set for every rule. */
 struct policy_defaults {
     enum policy_children children;
+    enum policy_on_conflict on_conflict;
     enum policy_on_lost on_lost;
     enum policy_on_failure on_failure;
     struct span deadline;
@@ -205,6 +207,7 @@ void policy_print(const struct policy *policy, struct bytes *out);
 const char *policy_mode_name(enum policy_mode mode);
 const char *policy_match_unknown_name(enum policy_match_unknown match_unknown);
 const char *policy_children_name(enum policy_children children);
+const char *policy_on_conflict_name(enum policy_on_conflict on_conflict);
 const char *policy_on_lost_name(enum policy_on_lost on_lost);
 const char *policy_on_failure_name(enum policy_on_failure on_failure);
 const char *policy_on_stop_name(enum policy_on_stop on_stop);

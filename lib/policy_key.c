@@ -93,7 +93,7 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(STARTUP_HOOKS, "startup_hooks", RULE_AND_BUNDLE, MAPPINGS, INNER(HOOK, "0.1", "hooks to run, the first one first")),
     KEY(TRACE, "trace", RULE_AND_BUNDLE, SESSION, PLAIN(NULL, LATER, "a trace session from the first instruction on")),
     KEY(CHILDREN, "children", RULE_AND_DEFAULTS, CHOICE, CHOICE(children_choices, "inherit", "0.1", "detach empties the port variables, so that children of managed code do not connect")),
-    KEY(ON_CONFLICT, "on_conflict", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_conflict_choices, "skip", LATER, "when another profiler is configured")),
+    KEY(ON_CONFLICT, "on_conflict", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_conflict_choices, "skip", "0.1", "when its environment configures another profiler, which would win: skip leaves ours out, replace switches that one off, fail takes ours for failed")),
     KEY(VERIFY, "verify", RULE_AND_DEFAULTS, CHOICE, CHOICE(verify_choices, "receipt", LATER, "how loading is proved")),
     KEY(ON_LOST, "on_lost", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_lost_choices, "skip", "0.1", "a hook or profiler whose answer was lost in a crash")),
     KEY(ON_FAILURE, "on_failure", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_failure_choices, "resume", "0.1", "when a required step fails")),

@@ -212,6 +212,7 @@ static void put_limits(struct bytes *out, const struct policy_limits *limits)
 static void put_defaults(struct bytes *out, size_t indent, const struct policy_defaults *keys)
 {
     put_word(out, indent, "children", policy_children_name(keys->children));
+    put_word(out, indent, "on_conflict", policy_on_conflict_name(keys->on_conflict));
     put_word(out, indent, "on_lost", policy_on_lost_name(keys->on_lost));
     put_word(out, indent, "on_failure", policy_on_failure_name(keys->on_failure));
     put_span(out, indent, "deadline", keys->deadline);

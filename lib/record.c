@@ -28,6 +28,8 @@ static const struct form {
 } forms[] = {
     [2] = {.mark_size = 128},
     [3] = {.mark_size = RECORD_MARK_SIZE, .has_kept = true},
+    /* One more result of a step. */
+    [4] = {.mark_size = RECORD_MARK_SIZE, .has_kept = true},
 };
 
 _Static_assert(ARRAY_LENGTH(forms) == RECORD_VERSION + 1, "every version has its form");
@@ -208,7 +210,7 @@ static bool read_runs(struct bytes_reader *reader, struct record *record)
     for (size_t i = 0; i < record->n_runs; i++) {
         uint16_t run;
 
-        if (!bytes_get_u16(reader, &run) || run >> 12 > RECORD_STEP_UNDOING ||
+        if (!bytes_get_u16(reader, &run) || run >> 12 > RECORD_STEP_LEFT_OUT ||
             (run & RECORD_RUN_MAX) == 0)
             return false;
         record->runs[i] =

@@ -26,7 +26,7 @@
 #include "lib/util.h"
 
 enum {
-    RECORD_VERSION = 3,
+    RECORD_VERSION = 4,
     RECORD_VERSION_OLDEST = 2, /* that can be read */
     RECORD_HEADER_SIZE = 64,
     RECORD_MARK_SIZE = 160, /* one half of a slot; 24 bytes of it are to spare */
@@ -57,8 +57,9 @@ enum record_step {
     RECORD_STEP_LOST,
     RECORD_STEP_SKIPPED,
     RECORD_STEP_ROLLED_BACK,
-    RECORD_STEP_STAYS,   /* was ok, and could not be taken back */
-    RECORD_STEP_UNDOING, /* was ok, and taking it back was about to be sent, or was sent */
+    RECORD_STEP_STAYS,    /* was ok, and could not be taken back */
+    RECORD_STEP_UNDOING,  /* was ok, and taking it back was about to be sent, or was sent */
+    RECORD_STEP_LEFT_OUT, /* by our own checks, and the plan goes on without it. Since version 4 */
 };
 
 struct record {

@@ -36,6 +36,7 @@
 
 #include "lib/attributes.h"
 #include "lib/command.h"
+#include "lib/conflict.h"
 #include "lib/deadline.h"
 #include "lib/guid.h"
 #include "lib/match.h"
@@ -159,6 +160,7 @@ struct runtime {
 
     struct plan plan;
     struct command_target target;
+    struct conflict conflict;
     char *version; /* as the runtime says it; NULL while it was not asked */
     char *rid;
     char *entry_assembly;

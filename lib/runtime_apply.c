@@ -58,13 +58,13 @@ static struct moment idle_deadline(const struct runtime *runtime)
 
 /* Steps. */
 
-/* What our own checks refused before anything was sent. */
-static void tell_refused(struct runtime *runtime, struct moment now)
+/* What our own checks refused, or left out, before anything was sent. */
+static void tell_checked(struct runtime *runtime, struct moment now)
 {
     for (size_t i = 0; i < runtime->plan.n_steps; i++) {
         struct step *step = &runtime->plan.steps[i];
 
-        if (step->result != STEP_REFUSED || !moment_is_never(step->at))
+        if (!(step->result == STEP_REFUSED || step->is_left_out) || !moment_is_never(step->at))
             continue;
         step->at = now;
         runtime_tell_step(runtime, step, now);
@@ -80,7 +80,9 @@ static bool fails_unsent(const struct runtime *runtime)
 void apply_steps(struct runtime *runtime, struct moment now)
 {
     plan_check_target(&runtime->plan, &runtime->target);
-    tell_refused(runtime, now);
+    conflict_settle(&runtime->conflict, runtime->target.major, runtime_keys(runtime)->on_conflict,
+                    &runtime->plan);
+    tell_checked(runtime, now);
     if (fails_unsent(runtime)) {
         apply_fail(runtime, "a required step cannot be done", now);
         return;
@@ -173,7 +175,7 @@ void apply_fail(struct runtime *runtime, const char *why, struct moment now)
 void apply_begin(struct runtime *runtime, struct moment now)
 {
     /* What fails without asking fails now, and nothing at all is sent. */
-    tell_refused(runtime, now);
+    tell_checked(runtime, now);
     if (fails_unsent(runtime)) {
         apply_fail(runtime, "a required step cannot be done", now);
         return;
@@ -325,11 +327,12 @@ static void give_up(struct runtime *runtime, struct moment now)
 
 static void finish_plan(struct runtime *runtime, struct moment now)
 {
-    enum runtime_outcome outcome = outcome_of(&runtime->plan);
+    const char *shortfall = plan_shortfall(&runtime->plan);
 
-    finish(runtime, outcome,
-           outcome == OUTCOME_APPLIED ? "" : "the answer to a step was lost with the daemon before",
-           now);
+    if (shortfall && !plan_was_sent(&runtime->plan))
+        finish(runtime, OUTCOME_UNTOUCHED, shortfall, now);
+    else
+        finish(runtime, outcome_of(&runtime->plan), shortfall ? shortfall : "", now);
 }
 
 static void advance_steps(struct runtime *runtime, struct moment now)

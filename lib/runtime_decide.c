@@ -367,6 +367,7 @@ static void take_plan_facts(struct runtime *runtime, const struct facts *facts, 
         return;
     }
     decide_ports(runtime, &attributes);
+    conflict_find(&attributes, &runtime->plan, &runtime->conflict);
     runtime->target.prevents_profilers = settings_prevent_profilers(&attributes);
     plan_check_files(&runtime->plan, facts, &runtime->attributes);
     if (settings_ports(&attributes, &value) == ATTRIBUTE_PRESENT) {
