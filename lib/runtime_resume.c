@@ -343,18 +343,6 @@ static void judge_settling(struct runtime *runtime, enum picture picture,
     runtime->runs_unseen = true;
 }
 
-static void take_look(struct runtime *runtime, const struct facts *facts, struct moment now)
-{
-    enum runtime_blocked blocked = blocked_by(runtime, facts);
-
-    if (runtime->state == RUNTIME_SETTLING)
-        judge_settling(runtime, picture_seen(runtime, facts), blocked, now);
-    else if (was_resumed_unanswered(runtime, facts))
-        be_running(runtime, now);
-    else
-        runtime->blocked = blocked;
-}
-
 static void take_ports(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
     struct attributes attributes;
@@ -366,6 +354,22 @@ static void take_ports(struct runtime *runtime, const struct facts *facts, struc
     attributes_deinit(&attributes);
     if (runtime->state == RUNTIME_SETTLING && is_surely_resumed(runtime))
         be_running(runtime, now);
+}
+
+static void take_look(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    enum runtime_blocked blocked = blocked_by(runtime, facts);
+
+    if (facts->wanted & FACTS_ENVIRON)
+        take_ports(runtime, facts, now);
+    if (runtime->state == RUNTIME_RUNNING)
+        return;
+    if (runtime->state == RUNTIME_SETTLING)
+        judge_settling(runtime, picture_seen(runtime, facts), blocked, now);
+    else if (was_resumed_unanswered(runtime, facts))
+        be_running(runtime, now);
+    else
+        runtime->blocked = blocked;
 }
 
 void resume_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
@@ -405,7 +409,10 @@ void resume_deadline(struct runtime *runtime, struct moment now)
         judge_settling(runtime, PICTURE_UNKNOWN, BLOCKED_NOT, now);
         return;
     }
+    /* Its list of ports, too, if nobody came to read it when that was asked for. */
     if (!broker_ask(runtime->broker, QUESTION_LOOK, NULL, runtime,
-                    FACTS_STAT | FACTS_THREADS | FACTS_FREEZER, NULL, 0))
+                    FACTS_STAT | FACTS_THREADS | FACTS_FREEZER |
+                        (runtime->n_suspending < 0 ? FACTS_ENVIRON : 0),
+                    NULL, 0))
         broker_out_of_memory(runtime->broker, now);
 }

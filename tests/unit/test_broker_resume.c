@@ -93,6 +93,26 @@ START_TEST(a_stall_costs_no_second_resume)
 }
 END_TEST
 
+/* On a busy machine nobody comes to read its list of ports when that is asked for. */
+START_TEST(a_list_that_was_not_read_is_asked_for_again)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+
+    process->hides_environ = true;
+    /* And its threads say something else for ever. */
+    world->lag = span_from_s(1000);
+    world_start(runtime);
+    world_pass(world, span_from_s(1), true);
+    ck_assert_int_ne(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    process->hides_environ = false;
+    world_pass(world, span_from_s(60), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_free(world);
+}
+END_TEST
+
 static void ports_get_their_resume(const char *policy, const char *environ, const uint32_t *ports,
                                    size_t n_ports, const char *story)
 {
@@ -712,10 +732,11 @@ START_TEST(a_neighbour_heard_of_late_says_nothing)
 END_TEST
 
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
-           a_stall_costs_no_second_resume, every_port_of_ours_gets_its_resume,
-           after_a_restart_every_port_gets_one_again, a_foreign_port_is_named,
-           stopping_waits_for_every_port, stopping_does_not_wait_for_foreign_ports,
-           a_late_port_is_resumed, a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
+           a_stall_costs_no_second_resume, a_list_that_was_not_read_is_asked_for_again,
+           every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
+           a_foreign_port_is_named, stopping_waits_for_every_port,
+           stopping_does_not_wait_for_foreign_ports, a_late_port_is_resumed,
+           a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
            the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
            who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
            a_last_connection_of_the_forgotten_is_nobody,
