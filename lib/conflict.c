@@ -93,10 +93,8 @@ void conflict_find(const struct attributes *attributes, struct plan *plan,
                    struct conflict *ret_conflict)
 {
     *ret_conflict = (struct conflict){
-        .has_profiler =
-            configures(attributes, plan, PLAN_SWITCH, "CORECLR_PROFILER"),
-        .has_new_profiler =
-            configures(attributes, plan, PLAN_SWITCH_NEW, "DOTNET_PROFILER"),
+        .has_profiler = configures(attributes, plan, PLAN_SWITCH, "CORECLR_PROFILER"),
+        .has_new_profiler = configures(attributes, plan, PLAN_SWITCH_NEW, "DOTNET_PROFILER"),
         .profilers_off = are_off(attributes),
     };
     leave_own_hooks(attributes, plan);
@@ -133,7 +131,8 @@ static void leave_out_switches(struct plan *plan, bool has_old, bool has_new)
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
 
-        if (step->is_for_conflict && !(strcmp(step->name, PLAN_SWITCH_NEW) == 0 ? has_new : has_old))
+        if (step->is_for_conflict &&
+            !(strcmp(step->name, PLAN_SWITCH_NEW) == 0 ? has_new : has_old))
             plan_leave_out(step, "is not needed, since no other profiler is configured by it");
     }
 }
@@ -141,8 +140,7 @@ static void leave_out_switches(struct plan *plan, bool has_old, bool has_new)
 void conflict_settle(const struct conflict *conflict, unsigned major,
                      enum policy_on_conflict on_conflict, struct plan *plan)
 {
-    bool has_new =
-        conflict->has_new_profiler && (major == 0 || major >= FIRST_WITH_NEW_NAMES);
+    bool has_new = conflict->has_new_profiler && (major == 0 || major >= FIRST_WITH_NEW_NAMES);
     bool has_any = conflict->has_profiler || has_new;
 
     if (conflict->profilers_off)

@@ -72,31 +72,49 @@ static enum world_fault misbehave(struct world_runtime *runtime,
 }
 
 /* Kept until the end of the program: processes point to it. */
-const char *actors_environ(size_t n_ports, const uint32_t *ports)
+static const char *environ_with(size_t n_ports, const uint32_t *ports, bool has_profiler)
 {
     static const char *const names[WORLD_LISTENERS] = {"runtime", "second", "third"};
+    static const char plain[] = "OLD=old\0GONE=here\0";
+    static const char with_profiler[] = "OLD=old\0GONE=here\0CORECLR_ENABLE_PROFILING=1\0"
+                                        "CORECLR_PROFILER={1}\0";
     static struct environ_block {
         uint32_t ports[3];
         size_t n_ports;
+        bool has_profiler;
         char text[256];
-    } blocks[64];
+    } blocks[128];
     static size_t n_blocks;
     struct environ_block *block = blocks;
     size_t length;
 
     for (; block < blocks + n_blocks; block++) {
-        if (block->n_ports == n_ports && memcmp(block->ports, ports, n_ports * sizeof *ports) == 0)
+        if (block->n_ports == n_ports && block->has_profiler == has_profiler &&
+            memcmp(block->ports, ports, n_ports * sizeof *ports) == 0)
             return block->text;
     }
     n_blocks++;
     block->n_ports = n_ports;
+    block->has_profiler = has_profiler;
     memcpy(block->ports, ports, n_ports * sizeof *ports);
     length = (size_t)snprintf(block->text, sizeof block->text, "DOTNET_DiagnosticPorts=");
     for (size_t i = 0; i < n_ports; i++)
         length += (size_t)snprintf(block->text + length, sizeof block->text - length,
                                    "%s/run/diagport/%s.sock", i ? ";" : "", names[ports[i]]);
-    memcpy(block->text + length + 1, "OLD=old\0GONE=here\0", 19);
+    if (has_profiler)
+        memcpy(block->text + length + 1, with_profiler, sizeof with_profiler);
+    else
+        memcpy(block->text + length + 1, plain, sizeof plain);
     return block->text;
+}
+
+/* By dice of its own, so that histories that were kept are what they were. */
+const char *actors_environ(const struct history *history, size_t n_ports, const uint32_t *ports)
+{
+    struct dice dice =
+        dice_new(history->salt ^ UINT64_C(0x70726f66) * (history->world->n_processes + 1));
+
+    return environ_with(n_ports, ports, dice_chance(&dice, 15));
 }
 
 struct world_process *actors_add_process(struct history *history, struct dice *dice,

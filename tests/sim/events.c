@@ -23,8 +23,8 @@ static void runtime_comes(struct history *history, struct dice *dice)
 
     if (!actors_have_room(history))
         return;
-    process =
-        actors_add_process(history, dice, actors_draw_exe(dice), actors_environ(n_ports, ports));
+    process = actors_add_process(history, dice, actors_draw_exe(dice),
+                                 actors_environ(history, n_ports, ports));
     world_start(actors_add(history, dice, process, ports, n_ports)->runtime);
 }
 
@@ -41,7 +41,8 @@ static void twins_come(struct history *history, struct dice *dice)
 
     if (!actors_have_room(history))
         return;
-    process = actors_add_process(history, dice, actors_draw_exe(dice), actors_environ(2, ports));
+    process =
+        actors_add_process(history, dice, actors_draw_exe(dice), actors_environ(history, 2, ports));
     twin = actors_add(history, dice, process, ports, 2);
     world_start(twin->runtime);
     if (!dice_chance(dice, 70) || !actors_have_room(history))
@@ -65,7 +66,7 @@ static void clumsy_runtime_comes(struct history *history, struct dice *dice)
     if (!actors_have_room(history))
         return;
     process = actors_add_process(history, dice, planned[dice_throw(dice, ARRAY_LENGTH(planned))],
-                                 actors_environ(1, port));
+                                 actors_environ(history, 1, port));
     actor = actors_add(history, dice, process, port, 1);
     actor->is_clumsy = true;
     actor->n_right = 1 + dice_throw(dice, 6);
@@ -141,7 +142,7 @@ static void liar_comes(struct history *history, struct dice *dice)
 
     if (!victim || !actors_have_room(history))
         return;
-    process = actors_add_process(history, dice, "/app/plan", actors_environ(1, port));
+    process = actors_add_process(history, dice, "/app/plan", actors_environ(history, 1, port));
     liar = actors_add(history, dice, process, port, 1);
     liar->is_unchanged = false;
     if (dice_chance(dice, 50)) {

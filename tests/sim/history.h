@@ -126,7 +126,7 @@ void history_kind_happen(struct history *history, const struct happening *happen
 const char *actors_draw_exe(struct dice *dice);
 
 /* The environment of a process with these ports; of three listeners at most. Not to be freed. */
-const char *actors_environ(size_t n_ports, const uint32_t *ports);
+const char *actors_environ(const struct history *history, size_t n_ports, const uint32_t *ports);
 
 struct world_process *actors_add_process(struct history *history, struct dice *dice,
                                          const char *exe, const char *environ);

@@ -74,12 +74,21 @@ void promises_broken(const struct history *history, const struct actor *actor, c
 
 /* What a runtime was told. */
 
-/* P3, P4, P6, P9 and P13. */
+static bool has_own_profiler(const struct world_process *process)
+{
+    for (const char *at = process->environ; at && *at != '\0'; at += strlen(at) + 1) {
+        if (strncmp(at, PLAN_SWITCH "=1", strlen(PLAN_SWITCH "=1")) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* P3, P4, P6, P9, P12 and P13. */
 static void check_commands(const struct history *history, const struct actor *actor)
 {
     const struct world_runtime *runtime = actor->runtime;
     size_t n_hooks = 0, n_profilers = 0;
-    bool was_told = false, was_resumed = false, was_stopped = false;
+    bool was_told = false, was_resumed = false, was_stopped = false, is_switched_off = false;
 
     for (size_t i = 0; i < runtime->n_commands; i++) {
         const struct world_command *command = &runtime->commands[i];
@@ -106,6 +115,13 @@ static void check_commands(const struct history *history, const struct actor *ac
         was_stopped |= was_told && is_resume;
         n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
         n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;
+        is_switched_off |= command->id == COMMAND_SET_ENVIRONMENT && command->was_answered &&
+                           !command->was_refused && strcmp(command->name, PLAN_SWITCH) == 0 &&
+                           strcmp(command->value, "0") == 0;
+        if (command->id == COMMAND_STARTUP_PROFILER && has_own_profiler(runtime->process) &&
+            !is_switched_off)
+            promises_broken(history, actor,
+                            "no profiler is sent that another one would win over (P12)");
         if (is_deadly && runtime->kind == RUNTIME_KIND_NATIVEAOT)
             promises_broken(history, actor, "NativeAOT gets nothing that it cannot take (P13)");
         if (is_deadly && runtime->process->hides_environ)
@@ -252,6 +268,8 @@ static void check_all_is_there(const struct history *history, const struct actor
     for (size_t i = 0; i < seen->plan.n_steps; i++) {
         const struct step *step = &seen->plan.steps[i];
 
+        if (step->kind == STEP_VARIABLE && step->is_left_out)
+            continue;
         if (step->kind == STEP_VARIABLE && step->is_required && step->value)
             check_variable(history, actor, step->name, step->value);
         if (step->kind == STEP_VARIABLE && step->is_required && !step->value &&

@@ -57,9 +57,9 @@ static const struct {
     unsigned major;
     bool is_conflict;
 } environments[] = {
-#define ROW(environ, major, is_conflict)             \
-    {                                                \
-        environ, sizeof environ, major, is_conflict  \
+#define ROW(environ, major, is_conflict)            \
+    {                                               \
+        environ, sizeof environ, major, is_conflict \
     }
     ROW(OWN, 8, true),
     ROW(OWN, 11, true),
@@ -214,10 +214,7 @@ START_TEST(profilers_that_are_switched_off)
         size_t length;
         const char *said;
     } cases[] = {
-#define ROW(environ, said)             \
-    {                                  \
-        environ, sizeof environ, said  \
-    }
+#define ROW(environ, said) {environ, sizeof environ, said}
         ROW("DOTNET_EnableDiagnostics_Profiler=0", "/p.so refused"),
         ROW("COMPlus_EnableDiagnostics_Profiler=0", "/p.so refused"),
         ROW("DOTNET_EnableDiagnostics_Profiler=1\0COMPlus_EnableDiagnostics_Profiler=0",
@@ -245,10 +242,7 @@ START_TEST(hooks_that_are_there_already)
         size_t length;
         const char *said;
     } cases[] = {
-#define ROW(value, said)                                                                    \
-    {                                                                                       \
-        "DOTNET_STARTUP_HOOKS=" value, sizeof "DOTNET_STARTUP_HOOKS=" value, said           \
-    }
+#define ROW(value, said) {"DOTNET_STARTUP_HOOKS=" value, sizeof "DOTNET_STARTUP_HOOKS=" value, said}
         ROW("", "/a.dll pending, /b.dll pending"),
         ROW("/a.dll", "/a.dll skipped, /b.dll pending"),
         ROW("/c.dll:/b.dll", "/a.dll pending, /b.dll skipped"),
