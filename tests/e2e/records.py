@@ -5,7 +5,7 @@ import struct
 
 HEADER_SIZE = 64
 MARK_SIZE = 160
-VERSION = 3
+VERSION = 4
 SLOTS = 32768
 
 #: Of the version before.
