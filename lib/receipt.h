@@ -8,11 +8,11 @@
  * The session has one provider, Microsoft-Windows-DotNETRuntime, at level 4 (a
  * lower one says nothing), and no rundown. Measured on 8.0.34, 9.0.23, 10.0.15
  * and 11.0.0: the reply comes at once; the stream behind it begins after Resume,
- * on 11 with its first 102 bytes before; a message about a profiler follows
- * within 25 ms, on 11 about 100 ms. The stream has 1.5 to 2.5 kB with messages
- * alone, 10 to 21 kB with loaded modules, and ends by itself when the program
- * exits; a program that aborts cuts it, before any message when it was the
- * profiler that aborted.
+ * on 11 with its first 102 bytes before; a message about a profiler follows 4 to
+ * 25 ms after Resume, on 11 about 100 ms, later on a busy machine. The stream has
+ * 1.5 to 2.8 kB with messages alone, 8 to 21 kB with loaded modules, and ends by
+ * itself when the program exits; a program that aborts cuts it, before any
+ * message when it was the profiler that aborted.
  *
  * What the answers are good for, and when to stop waiting, is not known here.
  */

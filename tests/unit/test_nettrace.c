@@ -881,9 +881,18 @@ static int read_all(void *context)
 
 START_TEST(running_out_of_memory_is_said)
 {
-    struct bytes stream = unit_nettrace_recorded("hook", 10);
+    struct bytes stream = unit_nettrace_recorded("hook", 10), content = empty();
 
     ck_assert_uint_gt(unit_memory_exhaust(read_all, &stream, -ENOMEM), 10);
+    bytes_deinit(&stream);
+
+    /* stacks before anything else */
+    stream = begin();
+    put_stacks(&content);
+    unit_nettrace_block(&stream, "StackBlock", &content);
+    bytes_put_u8(&stream, 1);
+    ck_assert_uint_gt(unit_memory_exhaust(read_all, &stream, -ENOMEM), 1);
+    bytes_deinit(&content);
     bytes_deinit(&stream);
 }
 END_TEST
