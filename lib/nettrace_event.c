@@ -90,7 +90,7 @@ static enum varint read_compressed(struct reading *reading, struct nettrace_even
         *id = (uint32_t)number(reading, 32, 0);
     if (flags & FLAG_CAPTURE)
         read_capture(reading, event);
-    else if (*id != 0)
+    else
         event->sequence++;
     if (flags & FLAG_THREAD)
         event->thread = number(reading, 64, 0);
