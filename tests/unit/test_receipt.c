@@ -368,8 +368,11 @@ START_TEST(gaps_are_noticed)
     struct bytes stream = begin(), payload;
     struct receipt receipt;
 
+    /* each point counts from the beginning */
     put_message(&stream, 1, "A");
     unit_nettrace_point(&stream, 1);
+    put_message(&stream, 1, "B");
+    unit_nettrace_point(&stream, 2);
     bytes_put_u8(&stream, 1);
     receipt = take(&stream, NULL, 0);
     ck_assert(receipt_is_whole(&receipt));
