@@ -227,6 +227,13 @@ int command_write_stop_tracing(struct bytes *message, uint64_t session)
     return wire_message_end(message);
 }
 
+bool command_read_session(const uint8_t *payload, size_t length, uint64_t *ret_session)
+{
+    struct bytes_reader reader = bytes_reader_over(payload, length);
+
+    return bytes_get_u64(&reader, ret_session);
+}
+
 static void put_provider(struct bytes *message, const struct command_provider *provider,
                          bool with_filter)
 {

@@ -109,6 +109,9 @@ void resume_mark(struct runtime *runtime)
     /* What cannot be recorded is resumed all the same: the record is for us, the Resume for it. */
     if (!runtime->is_marked_resumed)
         runtime->is_marked_resumed = runtime_mark(runtime, RECORD_RESUMED, NULL) == 0;
+    /* Nothing more of it is to be gone on with, also where Resume has to wait for memory. */
+    if (runtime->kept)
+        keep_end(runtime->kept);
 }
 
 static void send_resume(struct runtime *runtime, struct connection *connection,
@@ -131,9 +134,6 @@ static void send_resume(struct runtime *runtime, struct connection *connection,
             step->result = STEP_PENDING;
         }
         runtime->step = step;
-        /* Nothing more of it is to be gone on with. */
-        if (runtime->kept)
-            keep_end(runtime->kept);
     }
     bytes_deinit(&message);
 }

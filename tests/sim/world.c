@@ -574,8 +574,10 @@ void world_restart(struct world *world, enum broker_trust trust)
     world->n_actions_left = 0;
     for (size_t i = 0; i < world->n_runtimes; i++)
         world->runtimes[i]->has_told_version = false;
-    for (size_t i = 0; i < world->n_processes; i++)
+    for (size_t i = 0; i < world->n_processes; i++) {
         world->processes[i].held = 0;
+        world->processes[i].was_told_ended = false;
+    }
     start_broker(world, trust, world->usable_descriptors);
     for (uint32_t slot = 0; trust != BROKER_HAS_NO_RECORDS && slot < world->n_slots; slot++) {
         struct record record;

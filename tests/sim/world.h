@@ -69,7 +69,7 @@ struct world_process {
     bool hides_environ;  /* not permitted to read it */
     bool is_silent;      /* questions about it are never answered */
     uint64_t held;       /* the number under which its handle is held, 0 when it is not */
-    bool was_told_ended; /* while its handle was held */
+    bool was_told_ended; /* to this daemon, while its handle was held */
     bool was_killed;
     const char *killed_as; /* what it ran then */
 };

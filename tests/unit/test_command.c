@@ -521,6 +521,22 @@ static int write_all(void *context)
     return 0;
 }
 
+/* Whatever else is in the reply is not looked at. */
+START_TEST(session_id_is_read)
+{
+    struct unit_bytes reply = unit_vector("78 56 34 12 00 7F 00 00 AA");
+
+    for (size_t length = 0; length <= reply.length; length++) {
+        uint8_t *copy = unit_copy(reply.data, length);
+        uint64_t session = 1;
+
+        ck_assert(command_read_session(copy, length, &session) == (length >= 8));
+        ck_assert_uint_eq(session, length >= 8 ? 0x7F0012345678 : 1);
+        free(copy);
+    }
+}
+END_TEST
+
 START_TEST(running_out_of_memory_is_said)
 {
     char path[200] = {0};
@@ -531,11 +547,11 @@ START_TEST(running_out_of_memory_is_said)
 END_TEST
 
 UNIT_TESTS(commands_without_payload_are_written, set_environment_is_written, profilers_are_written,
-           other_commands_are_written, sessions_are_written, session_says_what_it_is_told,
-           size_limits_are_exact, longest_message_is_written, text_that_is_not_utf8_is_refused,
-           table_is_what_was_measured, commands_are_found_by_their_numbers,
-           versions_know_their_commands, hooks_go_to_held_runtimes_only,
-           startup_profilers_go_to_held_runtimes_only, only_known_coreclr_is_told_to_unset,
-           perf_map_spares_suspended_runtimes_before_10, only_coreclr_is_asked_for_its_environment,
-           sessions_that_kill_are_not_written, nothing_else_is_deadly, kinds_have_names,
-           running_out_of_memory_is_said);
+           other_commands_are_written, sessions_are_written, session_id_is_read,
+           session_says_what_it_is_told, size_limits_are_exact, longest_message_is_written,
+           text_that_is_not_utf8_is_refused, table_is_what_was_measured,
+           commands_are_found_by_their_numbers, versions_know_their_commands,
+           hooks_go_to_held_runtimes_only, startup_profilers_go_to_held_runtimes_only,
+           only_known_coreclr_is_told_to_unset, perf_map_spares_suspended_runtimes_before_10,
+           only_coreclr_is_asked_for_its_environment, sessions_that_kill_are_not_written,
+           nothing_else_is_deadly, kinds_have_names, running_out_of_memory_is_said);

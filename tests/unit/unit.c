@@ -75,6 +75,11 @@ uint8_t *unit_copy(const void *data, size_t length)
     return copy;
 }
 
+size_t unit_share(void)
+{
+    return getenv("DIAGPORT_SLOW") ? 8 : 1;
+}
+
 uint32_t unit_random(uint64_t *state)
 {
     /* xorshift64*, Vigna 2016. */

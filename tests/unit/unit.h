@@ -42,5 +42,9 @@ void unit_assert_bytes(const void *data, size_t length, const char *vector);
  * read too many. */
 uint8_t *unit_copy(const void *data, size_t length);
 
+/* A test of very many cases takes one of so many of them where everything is slow, which
+ * $DIAGPORT_SLOW says; else 1. */
+size_t unit_share(void);
+
 /* The next of a fixed sequence of numbers that looks random. `*state` is any number but 0. */
 uint32_t unit_random(uint64_t *state);
