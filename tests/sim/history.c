@@ -289,6 +289,8 @@ void history_happen(struct history *history, const struct happening *happening)
     /* Without memory nothing could be read. */
     if (history->has_run_short || moment_is_before(history->world->now, history->shortage))
         history->world->n_unread = 0;
+    if (history->has_run_short)
+        history_forget_answers(history);
     history->has_run_short = false;
     note_changes(history);
     promises_check(history);
