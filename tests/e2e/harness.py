@@ -38,7 +38,11 @@ PROGRAMS = [
     "tests/fake/fake-fleet",
     "tests/fake/fake-abuse",
     "tests/faults/faults.so",
+    "shim/libdiagport-primer.so",
 ]
+
+#: A profiler of ours.
+PRIMER_CLSID = "{b5f70952-7fad-4d0e-8874-52a47210fb43}"
 
 
 def reachable(build):
@@ -199,12 +203,12 @@ class Daemon:
         }
         if rules:
             whole["rules"] = list(rules)
-        self.policy_text(json.dumps(whole, indent=1))
+        self.policy_text(json.dumps(whole, indent=1, ensure_ascii=False))
 
     def policy_text(self, text):
         """Writes the policy file, as one step for whoever reads it."""
         new = self.folder / "diagport.yaml.new"
-        new.write_text(text)
+        new.write_text(text, encoding="utf-8")
         new.chmod(0o644)
         new.rename(self.config)
 
