@@ -26,7 +26,7 @@
 #include "lib/util.h"
 
 enum {
-    RECORD_VERSION = 3,
+    RECORD_VERSION = 4,
     RECORD_VERSION_OLDEST = 2, /* that can be read */
     RECORD_HEADER_SIZE = 64,
     RECORD_MARK_SIZE = 160, /* one half of a slot; 24 bytes of it are to spare */
@@ -82,8 +82,10 @@ struct record {
     } runs[RECORD_RUNS_MAX];
     size_t n_runs;
     bool is_tangled; /* there were more: the plan cannot be gone on with */
-    uint64_t kept;   /* serial number of its connection where that is kept over a restart; 0: it is
-                        not. Since version 3, 0 in those before */
+    bool
+        knows_primer; /* the primer's are among them, where the rule may need it. Since version 4 */
+    uint64_t kept;    /* serial number of its connection where that is kept over a restart; 0: it is
+                         not. Since version 3, 0 in those before */
 };
 
 /* Adds a step behind those that are there. */

@@ -58,13 +58,14 @@ static struct moment idle_deadline(const struct runtime *runtime)
 
 /* Steps. */
 
-/* What our own checks refused before anything was sent. */
+/* What our own checks refused or left out before it was sent. */
 static void tell_refused(struct runtime *runtime, struct moment now)
 {
     for (size_t i = 0; i < runtime->plan.n_steps; i++) {
         struct step *step = &runtime->plan.steps[i];
 
-        if (step->result != STEP_REFUSED || !moment_is_never(step->at))
+        if ((step->result != STEP_REFUSED && step->result != STEP_SKIPPED) ||
+            !moment_is_never(step->at))
             continue;
         step->at = now;
         runtime_tell_step(runtime, step, now);
@@ -197,6 +198,8 @@ static void answer_step(struct runtime *runtime, struct step *step, enum step_re
             (is_hook && told->kind == STEP_HOOK && told->result == result && told->at.us == now.us))
             runtime_tell_step(runtime, told, now);
     }
+    /* Of those that are left some may have no sense any more. */
+    tell_refused(runtime, now);
 }
 
 /*
@@ -209,7 +212,7 @@ static bool is_start_race(struct runtime *runtime, struct step *step, uint32_t h
                           struct moment now)
 {
     /* Where an earlier daemon sent it, that was known. */
-    if (step->kind != STEP_PROFILER || hresult != HRESULT_INVALID_ARGUMENT ||
+    if (plan_command(step) != COMMAND_STARTUP_PROFILER || hresult != HRESULT_INVALID_ARGUMENT ||
         !(runtime->target.port_suspends || runtime->is_awaiting))
         return false;
     if (moment_is_never(step->retry_until))

@@ -41,7 +41,7 @@ enum {
         }                         \
     }
 
-static const struct com_guid primer_class = GUID_OF(PRIMER_CLSID_DATA);
+static const struct com_guid primer_class = GUID_OF(PRIMER_CLSID_FIELDS);
 
 /* ICorProfilerCallback, 2, 3 and so on to 11: one object answers to all of them, as each begins
  * like the one before. */

@@ -2,13 +2,13 @@
 """The primer in real runtimes: native code sees the variables of a rule, and without it does not."""
 
 import pytest
-from apps import CORECLR, EMPTY, GONE, OLD, ONE, PORTS, SINGLE_FILE
-from harness import BUILD, PRIMER_CLSID, rule
+from apps import CORECLR, EMPTY, GONE, NATIVEAOT, OLD, ONE, PORTS, SINGLE_FILE
+from harness import BUILD, rule
 
 pytestmark = pytest.mark.dotnet
 
 NAMES, LIBRARIES, RESULT = "DIAGPORT_PRIMER_NAMES", "DIAGPORT_PRIMER_PROBE", "DIAGPORT_PRIMER_RESULT"
-PRIMER = {"clsid": PRIMER_CLSID, "path": str(BUILD / "shim/libdiagport-primer.so")}
+PRIMER = str(BUILD / "shim/libdiagport-primer.so")
 
 VARIABLES = {ONE: "gr\u00fc\u00dfe \u4e2d \U0001f600", EMPTY: "", OLD: "new", GONE: None}
 #: What a program that nobody primed has natively: what it was started with.
@@ -24,14 +24,10 @@ def notify(rig, **keys):
     return {"clsid": rig.profiler_notify_clsid, "path": rig.profiler_notify, **keys}
 
 
-def primed(profilers, env=None, libraries=None):
-    """A rule with the primer in front of its profilers."""
-    env = VARIABLES if env is None else env
-    lists = {NAMES: "\n".join(env), LIBRARIES: None if libraries is None else "\n".join(libraries)}
-    return rule(
-        env={**env, **{name: value for name, value in lists.items() if value is not None}},
-        profilers=[PRIMER, *profilers],
-    )
+def primed(profilers, env=None, **keys):
+    """A rule whose profilers get the primer."""
+    every = {"env": VARIABLES if env is None else env, "profilers": profilers}
+    return rule(**{**every, "primer": "auto", "primer_path": PRIMER, **keys})
 
 
 def result(n_set, n_unset, *libraries):
@@ -53,7 +49,7 @@ def report(daemon, start, name, a_rule, *arguments):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_without_it_native_code_sees_nothing(daemon, start, rig, name):
-    told = report(daemon, start, name, rule(env=VARIABLES, profilers=[main(rig), notify(rig)]))
+    told = report(daemon, start, name, primed([main(rig), notify(rig)], primer="never"))
     assert {variable: told["managed"][variable] for variable in VARIABLES} == VARIABLES
     assert {variable: told["native"][variable] for variable in VARIABLES} == LAUNCHED
     # The profilers show what is not ASCII as question marks.
@@ -63,7 +59,7 @@ def test_without_it_native_code_sees_nothing(daemon, start, rig, name):
 @pytest.mark.parametrize("name", EVERY)
 def test_with_it_native_code_sees_what_managed_code_sees(daemon, start, rig, name):
     """One primer for two profilers: it was there before either."""
-    told = report(daemon, start, name, primed([main(rig), notify(rig)], libraries=[rig.profiler, rig.profiler_notify]))
+    told = report(daemon, start, name, primed([main(rig), notify(rig)]))
     assert {variable: told["managed"][variable] for variable in VARIABLES} == VARIABLES
     assert {variable: told["native"][variable] for variable in VARIABLES} == VARIABLES
     for profiler in ("profiler", "profiler_notify"):
@@ -77,7 +73,7 @@ def test_with_it_native_code_sees_what_managed_code_sees(daemon, start, rig, nam
 @pytest.mark.parametrize("name", EVERY)
 def test_it_stays_out_of_the_way_of_a_profiler_that_was_there(daemon, start, rig, name):
     """The program was started with a main profiler: the primer is loaded all the same, and before it."""
-    one = daemon([primed([], {ONE: "one"})])
+    one = daemon([primed([notify(rig)], {ONE: "one"})])
     app = start(
         name,
         one.socket,
@@ -88,7 +84,8 @@ def test_it_stays_out_of_the_way_of_a_profiler_that_was_there(daemon, start, rig
         },
     )
     told = app.report()
-    assert (told["native"][ONE], told["profiler"].split(":")[0]) == ("one", "1")
+    assert (told["native"][ONE], told["profiler_notify"]) == ("one", "1:one:one")
+    assert told["profiler"].split(":")[0] == "1"
     app.finish()
 
 
@@ -105,39 +102,49 @@ def test_children_of_native_code_get_what_managed_ones_get(daemon, start, rig, n
 
 @pytest.mark.parametrize("name", EVERY)
 def test_it_says_why_a_library_does_not_open(daemon, start, rig, folder, name):
-    """And the program runs. What cannot be opened is in the loader's words."""
+    """In the loader's words; and the program runs, and so does the other profiler."""
     text = folder.file("text.so", "no library")
-    none = folder.file("none.so", "")
-    told = report(daemon, start, name, primed([main(rig)], {ONE: "one"}, [text, none, "/nowhere/absent.so", rig.probe]))
+    broken = {"clsid": rig.profiler_clsid, "path": text}
+    told = report(daemon, start, name, primed([broken, notify(rig)], {ONE: "one"}))
     lines = told["managed"][RESULT].splitlines()
-    assert lines[:4] == result(1, 0).splitlines()[:4]
-    assert [line.split(":")[0] for line in lines[4:-1]] == [
-        f"library failed {path}" for path in (text, none, "/nowhere/absent.so", rig.probe)
-    ]
-    assert lines[6].endswith("No such file or directory")
-    assert told["profiler"] == "1:one:one"
+    assert [lines[:4], lines[5:]] == [result(1, 0).splitlines()[:4], ["library ok", "end"]]
+    assert lines[4].startswith(f"library failed {text}: ")
+    assert told["profiler_notify"] == "1:one:one"
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_list_and_a_value_as_long_as_a_message(daemon, start, rig, name):
     value = "\u4e2d" * 32000
     names = [f"DIAGPORT_TEST_MANY_{n:04}" for n in range(1200)]
-    env = {ONE: value, **dict.fromkeys(names[:200], "x")}
-    one = daemon([rule(env={**env, NAMES: "\n".join([ONE, *names])}, profilers=[PRIMER, main(rig)])])
-    app = start(name, one.socket, "--names", f"{ONE},{names[0]},{names[199]},{RESULT}")
+    env = {ONE: value, **dict.fromkeys(names[:200], "x"), **dict.fromkeys(names[200:])}
+    one = daemon([primed([main(rig)], env)])
+    app = start(name, one.socket, "--names", f"{ONE},{names[0]},{names[199]},{names[200]},{RESULT}")
     told = app.report()
-    assert told["native"] == {ONE: value, names[0]: "x", names[199]: "x", RESULT: None}
-    assert told["managed"][RESULT] == result(201, 1000)
+    assert told["native"] == {ONE: value, names[0]: "x", names[199]: "x", names[200]: None, RESULT: None}
+    assert told["managed"][RESULT] == result(201, 1000, "ok")
     app.finish()
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_missing_primer_is_only_not_there(daemon, start, rig, folder, name):
+def test_a_file_that_is_no_primer_is_only_not_there(daemon, start, rig, folder, name):
     """A runtime goes on to the real profiler, which then sees nothing."""
-    a_rule = primed([main(rig)], {ONE: "one"})
-    a_rule["profilers"][0] = {**PRIMER, "path": folder.file("none.so", "no library")}
-    told = report(daemon, start, name, a_rule)
+    no_primer = primed([main(rig)], {ONE: "one"})
+    no_primer["primer_path"] = folder.file("none.so", "no library")
+    told = report(daemon, start, name, no_primer)
     assert told["profiler"] == "1:one:-"
     assert told["managed"][RESULT] is None
 
 
+@pytest.mark.parametrize("name", NATIVEAOT)
+def test_nativeaot_needs_none(daemon, start, rig, name):
+    """It has one environment, and no profilers."""
+    one = daemon([primed([main(rig, required=False)], {ONE: "one"})])
+    app = start(name, one.socket, "--names", f"{ONE},{NAMES}")
+    told = app.report()
+    assert told["native"] == told["managed"] == {ONE: "one", NAMES: None}
+    receipt = one.receipt(app.pid, "running")
+    assert receipt.outcome == "applied"
+    assert {(step["kind"], step["result"]) for step in receipt["steps"] if step["name"] != ONE} == {
+        ("env", "skipped"), ("profiler", "refused"), ("primer", "refused"), ("resume", "ok")
+    }
+    app.finish()

@@ -537,7 +537,7 @@ typedef int32_t (*ask_method)(struct com_object *self, int32_t *ret_answer);
     }
 #define GUID(...) FIELDS(__VA_ARGS__)
 
-static const struct com_guid class = GUID(PRIMER_CLSID_DATA);
+static const struct com_guid class = GUID(PRIMER_CLSID_FIELDS);
 static const struct com_guid callback_2 = {0x8A8CC829,
                                            0xCCF2,
                                            0x49FE,
