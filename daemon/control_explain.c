@@ -408,7 +408,7 @@ static int plan(struct subject *subject, struct control_call *call)
     /* What a rule only observes is planned too: that is what people look at it for. */
     if (!rule || rule->ignore)
         return 0;
-    error = plan_build(&subject->plan, rule);
+    error = plan_build(&subject->plan, rule, true);
     if (error == 0 && subject->pid != 0)
         error = check_files(subject, call);
     if (error != 0)

@@ -156,7 +156,7 @@ static void end_step(json_t **view, const struct step *step)
 {
     if (step->kind == STEP_VARIABLE)
         view_put(view, "unset", json_boolean(!step->value));
-    if (step->kind == STEP_PROFILER)
+    if (step->clsid)
         view_put(view, "clsid", view_cookie(step->clsid));
 }
 

@@ -7,7 +7,7 @@
 build_packages="autoconf automake gcc git libbsd-dev libc6-dev libcurl4-gnutls-dev libevent-dev
     libjansson-dev libmd-dev libmicrohttpd-dev libsmartcols-dev libsystemd-dev libyaml-dev make
     pkg-config"
-test_packages="check clang clang-format debootstrap llvm mandoc patch procps python3 python3-pytest
+test_packages="check clang clang-format debootstrap libxml2 llvm mandoc musl-tools patch procps python3 python3-pytest
     python3-pytest-xdist systemd-container util-linux valgrind xz-utils zlib1g-dev"
 
 say() {

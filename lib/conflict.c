@@ -150,12 +150,11 @@ void conflict_settle(const struct conflict *conflict, unsigned major,
         leave_out_switches(plan, conflict->has_profiler, has_new);
     else
         leave_out_switches(plan, false, false);
-    if (!has_any || on_conflict == POLICY_CONFLICT_REPLACE)
-        return;
-    if (on_conflict == POLICY_CONFLICT_SKIP)
+    if (has_any && on_conflict == POLICY_CONFLICT_SKIP)
         leave_out_profilers(plan, "is left out, since its environment configures another profiler, "
                                   "which would win");
-    else
+    else if (has_any && on_conflict == POLICY_CONFLICT_FAIL)
         refuse_profilers(plan, "would not be loaded, since its environment configures another "
                                "profiler, which would win");
+    plan_judge_primer(plan);
 }

@@ -11,8 +11,10 @@
 #include "lib/attributes.h"
 #include "lib/bytes.h"
 #include "lib/facts.h"
-#include "lib/policy.h"
+#include "lib/guid.h"
+#include "lib/primer_names.h"
 #include "lib/record.h"
+#include "lib/text.h"
 
 /* Either makes children of managed code connect (measured: the second one is used where the first
  * is empty), so both are blanked. */
@@ -28,6 +30,8 @@ void plan_deinit(struct plan *plan)
     for (size_t i = 0; i < plan->n_steps; i++)
         free(plan->steps[i].old_value);
     free(plan->steps);
+    free(plan->primer_names);
+    free(plan->primer_libraries);
     plan_init(plan);
 }
 
@@ -53,6 +57,23 @@ static struct step *add(struct plan *plan, enum step_kind kind, const char *name
         .retry_until = MOMENT_NEVER,
     };
     return step;
+}
+
+void plan_refuse(struct step *step, const char *why)
+{
+    if (step->result != STEP_PENDING)
+        return;
+    step->result = STEP_REFUSED;
+    step->why = why;
+}
+
+void plan_leave_out(struct step *step, const char *why)
+{
+    if (step->result != STEP_PENDING || step->was_sent)
+        return;
+    step->result = STEP_SKIPPED;
+    step->is_left_out = true;
+    step->why = why;
 }
 
 static int add_variables(struct plan *plan, const struct policy_rule *rule)
@@ -107,10 +128,122 @@ static int add_switches(struct plan *plan, const struct policy_rule *rule)
     return 0;
 }
 
-int plan_build(struct plan *plan, const struct policy_rule *rule)
+/* The primer. */
+
+static const struct guid primer_clsid = {{PRIMER_CLSID_BYTES}};
+
+/* UTF-16 units of a variable and its name that fit into a message, as in policy_read_steps.c. */
+enum { VARIABLE_UNITS_MAX = 32751 };
+
+static const char not_primed[] =
+    "is loaded without the primer, so its native code sees no variable of the rule";
+
+bool plan_needs_primer(enum policy_primer primer, enum plan_reading reading)
 {
-    if (add_variables(plan, rule) != 0 || add_switches(plan, rule) != 0)
+    switch (primer) {
+    case POLICY_PRIMER_AUTO:
+        return reading != PLAN_READING_RUNTIME;
+    case POLICY_PRIMER_ALWAYS:
+        return true;
+    case POLICY_PRIMER_NEVER:
+        break;
+    }
+    return false;
+}
+
+static void put_entry(struct bytes *list, const char *text)
+{
+    if (list->length > 0)
+        bytes_put_u8(list, PRIMER_SEPARATOR);
+    bytes_put_string(list, text);
+}
+
+/* A list that is done; NULL when memory ran out. */
+static char *end_list(struct bytes *list)
+{
+    return bytes_finish(list) == 0 ? (char *)bytes_take(list) : NULL;
+}
+
+/* All variables that are laid out so far, set and unset alike. */
+static char *list_names(const struct plan *plan)
+{
+    struct bytes CLEANUP(bytes_deinit) list;
+
+    bytes_init(&list, SIZE_MAX - 1);
+    for (size_t i = 0; i < plan->n_steps; i++)
+        put_entry(&list, plan->steps[i].name);
+    return end_list(&list);
+}
+
+static char *list_libraries(const struct policy_rule *rule)
+{
+    struct bytes CLEANUP(bytes_deinit) list;
+    size_t n = 0;
+
+    bytes_init(&list, SIZE_MAX - 1);
+    for (size_t i = 0; i < rule->n_profilers && n < PRIMER_LIBRARIES_MAX; i++) {
+        if (rule->profilers[i].primer == POLICY_PRIMER_NEVER)
+            continue;
+        put_entry(&list, rule->profilers[i].path);
+        n++;
+    }
+    return end_list(&list);
+}
+
+/* True when a profiler of the rule may need it. `ret_is_required`: one that is required does not
+ * do without. */
+static bool may_need_primer(const struct policy_rule *rule, bool *ret_is_required)
+{
+    bool may_need = false;
+
+    *ret_is_required = false;
+    for (size_t i = 0; i < rule->n_profilers; i++) {
+        const struct policy_profiler *profiler = &rule->profilers[i];
+
+        may_need |= plan_needs_primer(profiler->primer, PLAN_READING_UNKNOWN);
+        *ret_is_required |= profiler->is_required && profiler->primer == POLICY_PRIMER_ALWAYS;
+    }
+    return may_need;
+}
+
+static int add_primer_variable(struct plan *plan, const char *name, const char *value,
+                               bool is_required)
+{
+    struct step *step = add(plan, STEP_VARIABLE, name, is_required);
+
+    if (!step)
         return -ENOMEM;
+    step->value = value;
+    step->is_for_primer = true;
+    if (text_utf16_units(name) + text_utf16_units(value) > VARIABLE_UNITS_MAX)
+        plan_refuse(step, "does not fit into a message of the protocol");
+    return 0;
+}
+
+/* Behind the variables, which it has to be told of. */
+static int add_primer_variables(struct plan *plan, const struct policy_rule *rule, bool is_required)
+{
+    plan->primer_names = list_names(plan);
+    plan->primer_libraries = list_libraries(rule);
+    if (!plan->primer_names || !plan->primer_libraries ||
+        add_primer_variable(plan, PRIMER_NAMES, plan->primer_names, is_required) != 0)
+        return -ENOMEM;
+    return add_primer_variable(plan, PRIMER_LIBRARIES, plan->primer_libraries, false);
+}
+
+static int add_primer(struct plan *plan, const struct policy_rule *rule, bool is_required)
+{
+    const char *path = rule->keys.primer_path ? rule->keys.primer_path : PRIMER_PATH;
+    struct step *step = add(plan, STEP_PRIMER, path, is_required);
+
+    if (!step)
+        return -ENOMEM;
+    step->clsid = &primer_clsid;
+    return 0;
+}
+
+static int add_profilers(struct plan *plan, const struct policy_rule *rule)
+{
     for (size_t i = rule->n_profilers; i-- > 0;) {
         const struct policy_profiler *profiler = &rule->profilers[i];
         struct step *step = add(plan, STEP_PROFILER, profiler->path, profiler->is_required);
@@ -118,7 +251,25 @@ int plan_build(struct plan *plan, const struct policy_rule *rule)
         if (!step)
             return -ENOMEM;
         step->clsid = &profiler->clsid;
+        step->primer = profiler->primer;
     }
+    return 0;
+}
+
+int plan_build(struct plan *plan, const struct policy_rule *rule, bool knows_primer)
+{
+    bool has_primer, is_required;
+
+    plan->knows_primer = knows_primer;
+    if (add_variables(plan, rule) != 0)
+        return -ENOMEM;
+    has_primer = knows_primer && plan->n_steps > 0 && may_need_primer(rule, &is_required);
+    if (has_primer && add_primer_variables(plan, rule, is_required) != 0)
+        return -ENOMEM;
+    if (add_switches(plan, rule) != 0 || add_profilers(plan, rule) != 0)
+        return -ENOMEM;
+    if (has_primer && add_primer(plan, rule, is_required) != 0)
+        return -ENOMEM;
     for (size_t i = 0; i < rule->n_hooks; i++) {
         if (!add(plan, STEP_HOOK, rule->hooks[i].path, rule->hooks[i].is_required))
             return -ENOMEM;
@@ -161,6 +312,7 @@ void plan_record(const struct plan *plan, const struct step *sending, struct rec
 {
     record->n_runs = 0;
     record->is_tangled = false;
+    record->knows_primer = plan->knows_primer;
     for (size_t i = 0; i < plan->n_steps; i++) {
         if (plan->steps[i].kind != STEP_RESUME)
             record_add_step(record, record_of(&plan->steps[i], sending));
@@ -265,23 +417,6 @@ struct step *plan_add_resume(struct plan *plan)
     return step ? step : last;
 }
 
-void plan_refuse(struct step *step, const char *why)
-{
-    if (step->result != STEP_PENDING)
-        return;
-    step->result = STEP_REFUSED;
-    step->why = why;
-}
-
-void plan_leave_out(struct step *step, const char *why)
-{
-    if (step->result != STEP_PENDING)
-        return;
-    step->result = STEP_SKIPPED;
-    step->is_left_out = true;
-    step->why = why;
-}
-
 static const struct facts_file *find_file(const struct facts *facts, const char *path)
 {
     for (size_t i = 0; i < facts->n_files; i++) {
@@ -289,6 +424,77 @@ static const struct facts_file *find_file(const struct facts *facts, const char 
             return &facts->files[i];
     }
     return NULL;
+}
+
+static struct step *find_primer(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind == STEP_PRIMER)
+            return &plan->steps[i];
+    }
+    return NULL;
+}
+
+/* Nobody could look into it so far. */
+static enum plan_reading reading_of(const struct step *step)
+{
+    (void)step;
+    return PLAN_READING_UNKNOWN;
+}
+
+static bool is_primed(const struct step *step)
+{
+    return step->kind == STEP_PROFILER && plan_needs_primer(step->primer, reading_of(step));
+}
+
+/* A profiler that is to be loaded with the primer is not loaded, or said to be without it. */
+static void go_without_primer(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        if (step->is_for_primer)
+            plan_leave_out(step, "there is no primer to read it");
+        else if (is_primed(step) && step->primer == POLICY_PRIMER_ALWAYS)
+            plan_refuse(step, "is to be loaded with the primer only, which cannot be loaded");
+        else if (is_primed(step) && (step->result == STEP_PENDING || step->result == STEP_OK))
+            step->why = not_primed;
+    }
+}
+
+/* It does nothing when the list of names is not there. */
+static bool may_be_told(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct step *step = &plan->steps[i];
+
+        if (step->is_for_primer && step->value == plan->primer_names)
+            return step->result == STEP_PENDING || step->result == STEP_OK;
+    }
+    return false;
+}
+
+void plan_judge_primer(struct plan *plan)
+{
+    struct step *primer = find_primer(plan);
+    bool is_needed = false, is_wanted = false;
+
+    if (!primer)
+        return;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct step *step = &plan->steps[i];
+
+        is_needed |= is_primed(step);
+        is_wanted |= is_primed(step) && (step->result == STEP_PENDING || step->result == STEP_OK);
+    }
+    if (!is_needed)
+        plan_leave_out(primer, "no profiler of the rule needs it");
+    else if (!is_wanted)
+        plan_leave_out(primer, "no profiler is left that needs it");
+    else if (!may_be_told(plan))
+        plan_refuse(primer, "cannot be told of the variables");
+    if (primer->result == STEP_REFUSED || primer->result == STEP_SKIPPED)
+        go_without_primer(plan);
 }
 
 void plan_check_files(struct plan *plan, const struct facts *facts,
@@ -299,13 +505,14 @@ void plan_check_files(struct plan *plan, const struct facts *facts,
         const struct facts_file *file;
         const char *why;
 
-        if (step->kind != STEP_PROFILER && step->kind != STEP_HOOK)
+        if (step->kind == STEP_VARIABLE || step->kind == STEP_RESUME)
             continue;
         file = find_file(facts, step->name);
         why = file ? access_refusal(file, attributes) : "was not looked at";
         if (why)
             plan_refuse(step, why);
     }
+    plan_judge_primer(plan);
 }
 
 enum command_id plan_command(const struct step *step)
@@ -314,6 +521,7 @@ enum command_id plan_command(const struct step *step)
     case STEP_VARIABLE:
         return COMMAND_SET_ENVIRONMENT;
     case STEP_PROFILER:
+    case STEP_PRIMER:
         return COMMAND_STARTUP_PROFILER;
     case STEP_HOOK:
         return COMMAND_APPLY_STARTUP_HOOK;
@@ -355,6 +563,7 @@ void plan_check_target(struct plan *plan, const struct command_target *target)
         if (why)
             plan_refuse(step, why);
     }
+    plan_judge_primer(plan);
 }
 
 static size_t old_values_size(const struct plan *plan)
@@ -502,6 +711,7 @@ int plan_write(const struct plan *plan, const struct step *step, struct bytes *m
     case STEP_VARIABLE:
         return command_write_set_environment(message, step->name, step->value);
     case STEP_PROFILER:
+    case STEP_PRIMER:
         return command_write_startup_profiler(message, step->clsid, step->name);
     case STEP_HOOK:
         return write_hooks(plan, message);
@@ -540,6 +750,7 @@ void plan_answered(struct plan *plan, struct step *step, enum step_result result
         other->is_unanswered = false;
         other->is_forgiven &= result == STEP_LOST;
     }
+    plan_judge_primer(plan);
 }
 
 struct step *plan_next_undo(struct plan *plan)
@@ -666,6 +877,8 @@ const char *step_kind_name(enum step_kind kind)
         return "env";
     case STEP_PROFILER:
         return "profiler";
+    case STEP_PRIMER:
+        return "primer";
     case STEP_HOOK:
         return "hook";
     case STEP_RESUME:

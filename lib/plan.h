@@ -8,6 +8,14 @@
  * Order: variables, then profilers in reverse order of wish (measured on 8 to
  * 11: the last one sent loads first), then all hooks in one command (their
  * paths joined by ':' run in that order). What cannot be withdrawn comes last.
+ *
+ * Where a profiler may need it, the primer (shim/) is the last profiler that is
+ * sent, so that it loads before all others; two variables in front of them tell it
+ * what to do. One for all: a second one would change the environment under the
+ * threads of profilers that are there already. Whether it is needed does not
+ * change how a plan is laid out, which the record of it goes by: where it is not,
+ * its steps are skipped.
+ *
  * Resume is not a step of the plan: it is the business of runtime.h, which adds
  * it to the list for the record.
  *
@@ -21,18 +29,19 @@
 
 #include "lib/command.h"
 #include "lib/moment.h"
+#include "lib/policy.h"
 #include "lib/util.h"
 
 struct attributes;
 struct bytes;
 struct facts;
 struct guid;
-struct policy_rule;
 struct record;
 
 enum step_kind {
     STEP_VARIABLE,
     STEP_PROFILER,
+    STEP_PRIMER,
     STEP_HOOK,
     STEP_RESUME,
 };
@@ -42,7 +51,8 @@ enum step_result {
     STEP_OK,
     STEP_REFUSED, /* by the runtime, or by our own checks before anything was sent */
     STEP_LOST, /* it, or taking it back, was sent and not answered: nobody knows if it is there */
-    STEP_SKIPPED,     /* not sent, since the plan ended before it, or by `mode: observe` */
+    STEP_SKIPPED, /* not sent: the plan ended before it, or it is not needed; or by `mode: observe`
+                   */
     STEP_ROLLED_BACK, /* was ok, and was taken back */
 };
 
@@ -68,12 +78,14 @@ struct step {
     uint32_t hresult;   /* of the last answer */
     unsigned attempts;  /* how often it was sent */
     struct moment at;   /* when the result was known */
-    const char *why;  /* a constant: why it was refused or skipped without asking, or what of it was
-                       * lost; else NULL */
-    const char *name; /* the variable, or the path; NULL for Resume. The policy's */
-    const char *value; /* of a variable; NULL unsets. Never shown. The policy's */
+    const char *why;    /* a constant: why it was refused or skipped without asking, what of it was
+                         * lost, or what is wrong though it was answered OK; else NULL */
+    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
+    const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
+    bool is_for_primer; /* a variable that is the primer's and not the rule's */
     const struct guid *clsid;
-    enum step_old old; /* what the variable was before */
+    enum policy_primer primer; /* of a profiler */
+    enum step_old old;         /* what the variable was before */
     char *old_value;
     unsigned undo_attempts;
     struct span retry_delay;   /* the last wait before a profiler was sent again */
@@ -89,6 +101,9 @@ struct plan {
     struct step *steps;
     size_t n_steps;
     size_t capacity;
+    bool knows_primer;      /* it was laid out by a daemon that knows the primer */
+    char *primer_names;     /* of all variables, with PRIMER_SEPARATOR between them */
+    char *primer_libraries; /* likewise, the paths of the profilers that may need it */
 };
 
 enum {
@@ -101,8 +116,9 @@ enum {
 void plan_init(struct plan *plan);
 void plan_deinit(struct plan *plan);
 
-/* Lays out the steps of a rule, all pending. The plan points into the policy. 0 or -ENOMEM. */
-int plan_build(struct plan *plan, const struct policy_rule *rule) MUST_CHECK;
+/* Lays out the steps of a rule, all pending, or as daemons did that knew of no primer. The plan
+ * points into the policy. 0 or -ENOMEM. */
+int plan_build(struct plan *plan, const struct policy_rule *rule, bool knows_primer) MUST_CHECK;
 
 /* Writes down how far it came; `sending` is about to be sent, or NULL. */
 void plan_record(const struct plan *plan, const struct step *sending, struct record *record);
@@ -129,6 +145,17 @@ struct step *plan_add_resume(struct plan *plan);
  * cannot be done, with the reason.
  */
 
+/* What the file of a profiler says about how it is configured. */
+enum plan_reading {
+    PLAN_READING_UNKNOWN,
+    PLAN_READING_NATIVE,  /* by the environment of the process, and not by the runtime's */
+    PLAN_READING_RUNTIME, /* by the runtime's, or by none */
+};
+
+/* True when the primer has something to do for a profiler of that key; one that nobody could look
+ * into may need it. */
+bool plan_needs_primer(enum policy_primer primer, enum plan_reading reading);
+
 /* By the files as the process sees them; `facts` answers for every path in plan_files. */
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes);
@@ -138,6 +165,10 @@ void plan_check_files(struct plan *plan, const struct facts *facts,
  * the outcome. */
 void plan_refuse(struct step *step, const char *why);
 void plan_leave_out(struct step *step, const char *why);
+
+/* What was found out about the primer, or about those that it is for, has a say in the rest. The
+ * other checks do it themselves. */
+void plan_judge_primer(struct plan *plan);
 
 /* By what is known of the runtime: its version, its kind, whether it is held. */
 void plan_check_target(struct plan *plan, const struct command_target *target);

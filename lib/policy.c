@@ -74,6 +74,7 @@ void policy_rule_deinit(struct policy_rule *rule)
     for (size_t i = 0; i < rule->n_hooks; i++)
         free(rule->hooks[i].path);
     free(rule->hooks);
+    free(rule->keys.primer_path);
     free(rule->name);
 }
 
@@ -109,6 +110,7 @@ struct policy *policy_unref(struct policy *policy)
         return NULL;
     policy_listens_free(policy->listens, policy->n_listens);
     policy_control_deinit(&policy->control);
+    free(policy->defaults.primer_path);
     for (size_t i = 0; i < policy->n_rules; i++)
         policy_rule_deinit(&policy->rules[i]);
     free(policy->rules);
@@ -213,6 +215,19 @@ const char *policy_on_failure_name(enum policy_on_failure on_failure)
         return "hold";
     case POLICY_FAILURE_KILL:
         return "kill";
+    }
+    return NULL;
+}
+
+const char *policy_primer_name(enum policy_primer primer)
+{
+    switch (primer) {
+    case POLICY_PRIMER_AUTO:
+        return "auto";
+    case POLICY_PRIMER_ALWAYS:
+        return "always";
+    case POLICY_PRIMER_NEVER:
+        return "never";
     }
     return NULL;
 }

@@ -63,10 +63,18 @@ struct policy_hook {
     struct policy_place place;
 };
 
+/* Whether the variables of a rule are shown to native code before a profiler is loaded. */
+enum policy_primer {
+    POLICY_PRIMER_AUTO,   /* where it needs that */
+    POLICY_PRIMER_ALWAYS, /* and where that cannot be done, it is not loaded */
+    POLICY_PRIMER_NEVER,
+};
+
 struct policy_profiler {
     struct guid clsid;
     char *path;
     bool is_required;
+    enum policy_primer primer;
     struct policy_place place;
 };
 
@@ -84,6 +92,8 @@ struct policy_defaults {
     enum policy_on_conflict on_conflict;
     enum policy_on_lost on_lost;
     enum policy_on_failure on_failure;
+    enum policy_primer primer; /* of profilers that do not say it themselves */
+    char *primer_path;         /* NULL: where it was installed */
     struct span deadline;
     struct span command_timeout;
     struct span hold_limit; /* SPAN_FOREVER for `forever` */
@@ -210,4 +220,5 @@ const char *policy_children_name(enum policy_children children);
 const char *policy_on_conflict_name(enum policy_on_conflict on_conflict);
 const char *policy_on_lost_name(enum policy_on_lost on_lost);
 const char *policy_on_failure_name(enum policy_on_failure on_failure);
+const char *policy_primer_name(enum policy_primer primer);
 const char *policy_on_stop_name(enum policy_on_stop on_stop);

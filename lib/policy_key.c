@@ -137,7 +137,8 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(CLSID, "clsid", IN(PROFILER), CLSID, PLAIN(NULL, "0.1", "the class id of the profiler")),
     KEY(PATH, "path", IN(PROFILER) | IN(HOOK), PATH, PLAIN(NULL, "0.1", "the file")),
     KEY(REQUIRED, "required", IN(VALUE) | IN(PROFILER) | IN(HOOK), BOOL, PLAIN("true", "0.1", "false: go on when this step fails")),
-    KEY(PRIMER, "primer", IN(PROFILER), CHOICE, CHOICE(primer_choices, "auto", LATER, "show the variables to native code first")),
+    KEY(PRIMER, "primer", RULE_AND_DEFAULTS | IN(PROFILER), CHOICE, CHOICE(primer_choices, "auto", "0.1", "show the variables to native code before the profiler is loaded: auto does so where there are variables and the profiler needs it, always does not load it without")),
+    KEY(PRIMER_PATH, "primer_path", RULE_AND_DEFAULTS, PATH, PLAIN(NULL, "0.1", "the file of the primer as the process sees it; left out: where it was installed")),
     KEY(DEATHS, "deaths", IN(TRIP), NUMBER, RANGE(1, 1000, "3", LATER, "how many")),
     KEY(WITHIN, "within", IN(TRIP), SPAN, RANGE(S, H, "10s", LATER, "how soon after Resume")),
     /* clang-format on */

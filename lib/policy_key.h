@@ -157,6 +157,7 @@ enum policy_key_id {
     KEY_PATH,
     KEY_REQUIRED,
     KEY_PRIMER,
+    KEY_PRIMER_PATH,
     KEY_DEATHS,
     KEY_WITHIN,
 };

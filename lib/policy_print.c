@@ -209,12 +209,35 @@ static void put_limits(struct bytes *out, const struct policy_limits *limits)
     put_span(out, 4, "age", limits->history_age);
 }
 
+/* In texts where templates may stand one day, a brace is doubled. */
+static void put_template(struct bytes *out, const char *text)
+{
+    struct bytes CLEANUP(bytes_deinit) doubled;
+
+    bytes_init(&doubled, SIZE_MAX - 1);
+    for (; *text != '\0'; text++) {
+        bytes_put_u8(&doubled, (uint8_t)*text);
+        if (*text == '{')
+            bytes_put_u8(&doubled, '{');
+    }
+    if (bytes_finish(&doubled) != 0)
+        out->error = doubled.error;
+    else
+        put_text(out, (const char *)doubled.data);
+}
+
 static void put_defaults(struct bytes *out, size_t indent, const struct policy_defaults *keys)
 {
     put_word(out, indent, "children", policy_children_name(keys->children));
     put_word(out, indent, "on_conflict", policy_on_conflict_name(keys->on_conflict));
     put_word(out, indent, "on_lost", policy_on_lost_name(keys->on_lost));
     put_word(out, indent, "on_failure", policy_on_failure_name(keys->on_failure));
+    put_word(out, indent, "primer", policy_primer_name(keys->primer));
+    if (keys->primer_path) {
+        put_key(out, indent, "primer_path");
+        put_template(out, keys->primer_path);
+        bytes_put_u8(out, '\n');
+    }
     put_span(out, indent, "deadline", keys->deadline);
     put_span(out, indent, "command_timeout", keys->command_timeout);
     put_span(out, indent, "hold_limit", keys->hold_limit);
@@ -290,23 +313,6 @@ static void put_match(struct bytes *out, const struct policy_rule *rule)
     put_selectors(out, 6, &rule->match);
 }
 
-/* In texts where templates may stand one day, a brace is doubled. */
-static void put_template(struct bytes *out, const char *text)
-{
-    struct bytes CLEANUP(bytes_deinit) doubled;
-
-    bytes_init(&doubled, SIZE_MAX - 1);
-    for (; *text != '\0'; text++) {
-        bytes_put_u8(&doubled, (uint8_t)*text);
-        if (*text == '{')
-            bytes_put_u8(&doubled, '{');
-    }
-    if (bytes_finish(&doubled) != 0)
-        out->error = doubled.error;
-    else
-        put_text(out, (const char *)doubled.data);
-}
-
 static void put_required(struct bytes *out, bool is_required)
 {
     bytes_put_format(out, ", required: %s }\n", is_required ? "true" : "false");
@@ -334,6 +340,7 @@ static void put_steps(struct bytes *out, const struct policy_rule *rule)
         guid_format(&rule->profilers[i].clsid, clsid);
         bytes_put_format(out, "      - { clsid: \"{%s}\", path: ", clsid);
         put_template(out, rule->profilers[i].path);
+        bytes_put_format(out, ", primer: %s", policy_primer_name(rule->profilers[i].primer));
         put_required(out, rule->profilers[i].is_required);
     }
     if (rule->n_hooks > 0)

@@ -82,7 +82,19 @@ static void read_common(struct reader *reader, const struct reader_view *view,
     }
     if (values[KEY_HOLD_LIMIT])
         (void)!value_span(reader, KEY_HOLD_LIMIT, values[KEY_HOLD_LIMIT], &keys->hold_limit);
+    if (values[KEY_PRIMER] && value_choice(reader, KEY_PRIMER, values[KEY_PRIMER], &choice))
+        keys->primer = (enum policy_primer)choice;
+    if (values[KEY_PRIMER_PATH])
+        policy_read_primer_path(reader, values[KEY_PRIMER_PATH], keys);
     read_times(reader, view, keys);
+}
+
+/* Those of `defaults`, as far as the rule does not say them itself. */
+static void take_defaults(struct reader *reader, struct policy_defaults *keys)
+{
+    *keys = reader->policy->defaults;
+    if (keys->primer_path)
+        keys->primer_path = reader_copy(reader, keys->primer_path);
 }
 
 void policy_read_defaults(struct reader *reader, const struct yaml_node *node)
@@ -156,7 +168,7 @@ static bool read_keys(struct reader *reader, const struct reader_view *view,
         (void)!value_bool(reader, KEY_IGNORE, values[KEY_IGNORE], &rule->ignore);
     if (values[KEY_MODE] && value_choice(reader, KEY_MODE, values[KEY_MODE], &choice))
         rule->mode = (enum policy_mode)choice;
-    rule->keys = reader->policy->defaults;
+    take_defaults(reader, &rule->keys);
     read_common(reader, view, &rule->keys);
     return reader->n_errors == n_errors;
 }

@@ -13,6 +13,7 @@
 
 #include "lib/bytes.h"
 #include "lib/policy_reader.h"
+#include "lib/primer_names.h"
 #include "lib/text.h"
 
 enum {
@@ -87,6 +88,12 @@ static bool is_port_variable(const char *name)
            strcmp(name, "COMPlus_DiagnosticPorts") == 0;
 }
 
+static bool is_primer_variable(const char *name)
+{
+    return strcmp(name, PRIMER_NAMES) == 0 || strcmp(name, PRIMER_LIBRARIES) == 0 ||
+           strcmp(name, PRIMER_RESULT) == 0;
+}
+
 /* `{value: ..., required: ...}`; NULL: there is no usable value in it. */
 static const struct yaml_node *read_value_mapping(struct reader *reader,
                                                   const struct yaml_node *key, bool *ret_required)
@@ -149,7 +156,12 @@ static void read_variable(struct reader *reader, const struct yaml_node *key,
                      reader_show(reader, key->text));
     else if (value)
         read_value(reader, key, value, variable);
-    if (rule->keys.children == POLICY_CHILDREN_DETACH && is_port_variable(key->text))
+    if (is_primer_variable(key->text))
+        reader_error(reader, key,
+                     "\"%s\" is what diagport tells the primer by, or the primer diagport; use "
+                     "\"primer\" of a profiler",
+                     key->text);
+    else if (rule->keys.children == POLICY_CHILDREN_DETACH && is_port_variable(key->text))
         reader_error(reader, key,
                      "\"%s\" is set by \"children: detach\" already; leave one of them out",
                      key->text);
@@ -183,23 +195,50 @@ static void read_file(struct reader *reader, const struct reader_view *view, cha
         (void)!take_template(reader, path, text, ret_path);
 }
 
+/* The command that loads it is that of every profiler. */
+static void check_profiler_path(struct reader *reader, const struct yaml_node *node,
+                                const char *path)
+{
+    if (path && text_utf16_units(path) > PROFILER_UNITS_MAX)
+        reader_error(reader, node, "the path of a profiler has at most %d characters; shorten it",
+                     PROFILER_UNITS_MAX);
+}
+
+void policy_read_primer_path(struct reader *reader, const struct yaml_node *node,
+                             struct policy_defaults *keys)
+{
+    const char *text;
+    char *path = NULL;
+
+    if (value_path(reader, KEY_PRIMER_PATH, node, &text) &&
+        take_template(reader, node, text, &path)) {
+        check_profiler_path(reader, node, path);
+        free(keys->primer_path);
+        keys->primer_path = path;
+    }
+}
+
 static void read_profiler(struct reader *reader, const struct yaml_node *node,
-                          struct policy_profiler *profiler)
+                          const struct policy_rule *rule, struct policy_profiler *profiler)
 {
     struct reader_view view;
     const struct yaml_node *clsid;
+    unsigned choice;
 
-    *profiler = (struct policy_profiler){.place = reader_place(reader, node)};
+    *profiler = (struct policy_profiler){
+        .place = reader_place(reader, node),
+        .primer = rule->keys.primer,
+    };
     if (!reader_view(reader, &view, SECTION_PROFILER, NULL, node))
         return;
     clsid = reader_need(reader, &view, KEY_CLSID);
     if (clsid)
         (void)!value_clsid(reader, KEY_CLSID, clsid, &profiler->clsid);
     read_file(reader, &view, &profiler->path, &profiler->is_required);
-    if (profiler->path && text_utf16_units(profiler->path) > PROFILER_UNITS_MAX)
-        reader_error(reader, view.values[KEY_PATH],
-                     "the path of a profiler has at most %d characters; shorten it",
-                     PROFILER_UNITS_MAX);
+    check_profiler_path(reader, view.values[KEY_PATH], profiler->path);
+    if (view.values[KEY_PRIMER] &&
+        value_choice(reader, KEY_PRIMER, view.values[KEY_PRIMER], &choice))
+        profiler->primer = (enum policy_primer)choice;
 }
 
 /* One class twice: the runtime loads it twice, and the second one fails. */
@@ -230,7 +269,7 @@ static void read_profilers(struct reader *reader, const struct yaml_node *node,
     if (!rule->profilers)
         return;
     for (const struct yaml_node *item = node->first; item; item = item->next)
-        read_profiler(reader, item, &rule->profilers[rule->n_profilers++]);
+        read_profiler(reader, item, rule, &rule->profilers[rule->n_profilers++]);
     if (reader->n_errors == n_errors)
         check_profilers(reader, rule);
 }

@@ -194,6 +194,9 @@ void policy_read_match(struct reader *reader, const struct yaml_node *node,
                        struct policy_rule *rule);
 void policy_read_steps(struct reader *reader, const struct reader_view *view,
                        struct policy_rule *rule);
+/* `primer_path`, in a rule or in `defaults`. */
+void policy_read_primer_path(struct reader *reader, const struct yaml_node *node,
+                             struct policy_defaults *keys);
 void policy_read_bundles(struct reader *reader, const struct yaml_node *node);
 
 /* Warns when a variable that is set over the diagnostic port will not do what its name promises;

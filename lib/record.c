@@ -15,6 +15,9 @@ enum {
     MARK_END = KEPT_AT + 8,
 };
 
+/* One byte of a mark. */
+enum { IS_HOLD_WISHED = 1, IS_TANGLED = 2, KNOWS_PRIMER = 4 };
+
 _Static_assert(MARK_END + SUM_SIZE <= RECORD_MARK_SIZE, "a mark has room for all of it");
 
 /*
@@ -24,12 +27,15 @@ _Static_assert(MARK_END + SUM_SIZE <= RECORD_MARK_SIZE, "a mark has room for all
  */
 static const struct form {
     size_t mark_size;
+    uint8_t flags; /* that it has */
     bool has_kept;
 } forms[] = {
-    [2] = {.mark_size = 128},
-    [3] = {.mark_size = RECORD_MARK_SIZE, .has_kept = true},
-    /* One more result of a step. */
-    [4] = {.mark_size = RECORD_MARK_SIZE, .has_kept = true},
+    [2] = {.mark_size = 128, .flags = IS_HOLD_WISHED | IS_TANGLED},
+    [3] = {.mark_size = 160, .flags = IS_HOLD_WISHED | IS_TANGLED, .has_kept = true},
+    /* The primer, and one more result of a step. */
+    [4] = {.mark_size = RECORD_MARK_SIZE,
+           .flags = IS_HOLD_WISHED | IS_TANGLED | KNOWS_PRIMER,
+           .has_kept = true},
 };
 
 _Static_assert(ARRAY_LENGTH(forms) == RECORD_VERSION + 1, "every version has its form");
@@ -168,7 +174,10 @@ void record_write(const struct record *record, uint8_t ret_bytes[static RECORD_M
     put(&at, record->sequence, 4);
     put(&at, record->phase, 1);
     put(&at, record->outcome, 1);
-    put(&at, (uint64_t)record->is_hold_wished | (uint64_t)record->is_tangled << 1, 1);
+    put(&at,
+        (record->is_hold_wished ? IS_HOLD_WISHED : 0) | (record->is_tangled ? IS_TANGLED : 0) |
+            (record->knows_primer ? KNOWS_PRIMER : 0),
+        1);
     put(&at, record->n_runs, 1);
     put(&at, (uint32_t)record->pid, 4);
     put(&at, record->rule, 4);
@@ -248,11 +257,12 @@ static bool read_half(const struct form *form, const uint8_t *bytes, struct reco
         !bytes_get_u64(&reader, &connected_at) || !bytes_get_u64(&reader, &hold_until))
         return false;
     if (record->sequence == 0 || phase == RECORD_NONE || phase > RECORD_RESUMED || pid == 0 ||
-        pid > INT32_MAX || flags > 3 || n_runs > RECORD_RUNS_MAX)
+        pid > INT32_MAX || (flags & ~form->flags) != 0 || n_runs > RECORD_RUNS_MAX)
         return false;
     record->phase = (enum record_phase)phase;
-    record->is_hold_wished = flags & 1;
-    record->is_tangled = flags >> 1;
+    record->is_hold_wished = flags & IS_HOLD_WISHED;
+    record->is_tangled = flags & IS_TANGLED;
+    record->knows_primer = flags & KNOWS_PRIMER;
     record->n_runs = n_runs;
     record->pid = (int32_t)pid;
     record->connected_at = (int64_t)connected_at;

@@ -83,8 +83,10 @@ struct record {
     } runs[RECORD_RUNS_MAX];
     size_t n_runs;
     bool is_tangled; /* there were more: the plan cannot be gone on with */
-    uint64_t kept;   /* serial number of its connection where that is kept over a restart; 0: it is
-                        not. Since version 3, 0 in those before */
+    bool
+        knows_primer; /* the primer's are among them, where the rule may need it. Since version 4 */
+    uint64_t kept;    /* serial number of its connection where that is kept over a restart; 0: it is
+                         not. Since version 3, 0 in those before */
 };
 
 /* Adds a step behind those that are there. */

@@ -199,6 +199,8 @@ static void answer_step(struct runtime *runtime, struct step *step, enum step_re
             (is_hook && told->kind == STEP_HOOK && told->result == result && told->at.us == now.us))
             runtime_tell_step(runtime, told, now);
     }
+    /* Of those that are left some may have no sense any more. */
+    tell_checked(runtime, now);
 }
 
 /*
@@ -211,7 +213,7 @@ static bool is_start_race(struct runtime *runtime, struct step *step, uint32_t h
                           struct moment now)
 {
     /* Where an earlier daemon sent it, that was known. */
-    if (step->kind != STEP_PROFILER || hresult != HRESULT_INVALID_ARGUMENT ||
+    if (plan_command(step) != COMMAND_STARTUP_PROFILER || hresult != HRESULT_INVALID_ARGUMENT ||
         !(runtime->target.port_suspends || runtime->is_awaiting))
         return false;
     if (moment_is_never(step->retry_until))

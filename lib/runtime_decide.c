@@ -126,7 +126,7 @@ void decide_by_policy(struct runtime *runtime, const struct facts *facts, struct
                      now);
         return;
     }
-    if (plan_build(&runtime->plan, rule) != 0) {
+    if (plan_build(&runtime->plan, rule, true) != 0) {
         be_out_of_memory(runtime, now);
         return;
     }

@@ -23,7 +23,7 @@ static bool take_plan(struct runtime *runtime, const struct memory *memory, stru
     if (!runtime->is_unseen)
         decide_show_match(runtime, now);
     runtime->rule = &runtime->policy->rules[record->rule];
-    return plan_build(&runtime->plan, runtime->rule) == 0 &&
+    return plan_build(&runtime->plan, runtime->rule, record->knows_primer) == 0 &&
            plan_recall(&runtime->plan, record, runtime->flight == FLIGHT_STEP,
                        runtime->rule->keys.on_lost == POLICY_LOST_SKIP, now);
 }

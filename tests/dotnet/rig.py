@@ -48,6 +48,8 @@ class Rig:
         #: The same as a notification-only profiler, which a runtime loads beside a main one.
         self.profiler_notify = absolute(manifest["profiler_notify"])
         self.profiler_notify_clsid = manifest["profiler_notify_clsid"]
+        #: The folder of Microsoft.CodeCoverage's profiler; None where its package could not be had.
+        self.coverage = absolute(manifest["coverage"]) if manifest.get("coverage") else None
 
     def command(self, version, *arguments):
         """The argument list that runs the probe on exactly this version of CoreCLR."""

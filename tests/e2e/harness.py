@@ -38,7 +38,11 @@ PROGRAMS = [
     "tests/fake/fake-fleet",
     "tests/fake/fake-abuse",
     "tests/faults/faults.so",
+    "shim/libdiagport-primer.so",
 ]
+
+#: A profiler of ours.
+PRIMER_CLSID = "{b5f70952-7fad-4d0e-8874-52a47210fb43}"
 
 
 def reachable(build):
@@ -68,7 +72,7 @@ OTHER_CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916de}"
 
 #: On a loaded machine everything takes long. What comes in time, and what does not, is for tests that are about time.
 LIMITS = {"late_after": "1h", "hello": "1m"}
-DEFAULTS = {"deadline": "10m", "command_timeout": "5m"}
+DEFAULTS = {"deadline": "10m", "command_timeout": "5m", "primer": "never"}
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
@@ -199,12 +203,12 @@ class Daemon:
         }
         if rules:
             whole["rules"] = list(rules)
-        self.policy_text(json.dumps(whole, indent=1))
+        self.policy_text(json.dumps(whole, indent=1, ensure_ascii=False))
 
     def policy_text(self, text):
         """Writes the policy file, as one step for whoever reads it."""
         new = self.folder / "diagport.yaml.new"
-        new.write_text(text)
+        new.write_text(text, encoding="utf-8")
         new.chmod(0o644)
         new.rename(self.config)
 

@@ -13,7 +13,7 @@ def plan(folder, **keys):
         env={"A": "1", "OLD": "new"},
         profilers=[{"clsid": CLSID, "path": folder.profiler()}],
         startup_hooks=[{"path": folder.hook()}],
-        **keys,
+        **{"primer": "never", **keys},
     )
 
 

@@ -8,9 +8,10 @@ MARK_SIZE = 160
 VERSION = 4
 SLOTS = 32768
 
-#: Of the version before.
+#: Of an earlier version, and which of the flags of a mark it knew.
 OLD_VERSION = 2
 OLD_MARK_SIZE = 128
+FLAGS_AT, OLD_FLAGS = 6, 3
 
 
 def with_sum(content):
@@ -33,7 +34,8 @@ def make_older(path):
     assert len(whole) == HEADER_SIZE + 2 * SLOTS * MARK_SIZE
     parts = [header_of(whole[:HEADER_SIZE], OLD_VERSION, OLD_MARK_SIZE)]
     for at in range(HEADER_SIZE, len(whole), MARK_SIZE):
-        mark = whole[at : at + MARK_SIZE]
+        mark = bytearray(whole[at : at + MARK_SIZE])
+        mark[FLAGS_AT] &= OLD_FLAGS
         parts.append(with_sum(mark[: OLD_MARK_SIZE - 8]) if any(mark) else bytes(OLD_MARK_SIZE))
     path.write_bytes(b"".join(parts))
 

@@ -334,6 +334,7 @@ rules:
   - name: pay
     match: { unit: "pay-*.service", args: "--tenant=*", env: { RING: "a*" } }
     env: { A: b, OLD: null }
+    primer: never
     profilers:
       - { path: /opt/x.so, clsid: "{918728DD-259F-4A6A-AC2B-B85E1B658318}" }
     startup_hooks: [ { path: /opt/hook.dll } ]

@@ -2,7 +2,7 @@
 """Whole plans, for every kind and version of runtime that can be played."""
 
 import pytest
-from harness import CLSID, OTHER_CLSID, rule
+from harness import CLSID, OTHER_CLSID, PRIMER_CLSID, rule
 
 # Kind and version; whether it has hooks and profilers, and by what questions it is known.
 RUNTIMES = [
@@ -63,6 +63,53 @@ def test_what_can_be_done_is_done(daemon, fake, folder, kind, version, abilities
     assert results["resume", None] == "ok"
     # .NET 5 knows no command for variables, and they are required.
     assert receipt.outcome == ("failed" if not variables else "applied"), receipt
+    assert runtime.finish() == []
+
+
+NAMES, LIBRARIES = "DIAGPORT_PRIMER_NAMES", "DIAGPORT_PRIMER_PROBE"
+
+
+def test_the_primer_comes_behind_all_that_it_loads_before(daemon, fake, folder):
+    profilers = [
+        {"clsid": CLSID, "path": folder.profiler("a.so"), "primer": "auto"},
+        {"clsid": OTHER_CLSID, "path": folder.profiler("b.so"), "primer": "never"},
+    ]
+    one = daemon([rule(env={"A": "1", "OLD": None}, profilers=profilers, primer_path=folder.profiler("primer.so"))])
+    runtime = fake(one.socket, "kind=coreclr,version=10", environment=OLD)
+    told = [command for command in runtime.commands() if not command.startswith(("kind", "info"))]
+    assert told == [
+        "env A=1",
+        "unset OLD",
+        f"env {NAMES}=A\nOLD",
+        f"env {LIBRARIES}={folder / 'a.so'}",
+        f"profiler {folder / 'b.so'}",
+        f"profiler {folder / 'a.so'}",
+        f"profiler {folder / 'primer.so'}",
+        "resume",
+    ]
+    receipt = one.receipt(runtime.pid)
+    assert receipt.outcome == "applied"
+    assert receipt.step("primer")["clsid"] == PRIMER_CLSID.strip("{}")
+    assert runtime.finish() == []
+
+
+@pytest.mark.parametrize("primer", ["auto", "always"])
+def test_a_primer_that_is_missing_is_said_to_be(daemon, fake, folder, primer):
+    profilers = [{"clsid": CLSID, "path": folder.profiler(), "primer": primer}]
+    one = daemon([rule(env={"A": "1"}, profilers=profilers, primer_path="/nowhere/primer.so")])
+    runtime = fake(one.socket, "kind=coreclr,version=10")
+    told = [command for command in runtime.commands() if not command.startswith(("kind", "info"))]
+    receipt = one.receipt(runtime.pid)
+    assert receipt.step("primer")["result"] == "refused"
+    assert receipt.step("primer")["why"] == "does not exist as the process sees it"
+    if primer == "auto":
+        assert told == ["env A=1", f"profiler {folder / 'profiler.so'}", "resume"]
+        assert (receipt.outcome, receipt.step("profiler")["result"]) == ("applied", "ok")
+    else:
+        assert told == ["resume"]
+        assert (receipt.outcome, receipt.step("profiler")["result"]) == ("failed", "refused")
+    assert "primer" in receipt.step("profiler")["why"]
+    one.wait(r"step primer refused.*/nowhere/primer\.so")
     assert runtime.finish() == []
 
 

@@ -52,6 +52,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
     struct dice dice = dice_new(history->salt + UINT64_C(7919) * history->generation);
     /* What came to the policy later: histories that were kept are to be what they were. */
     struct dice own = dice_new(history->salt ^ UINT64_C(0x636f6e66) * (history->generation + 1));
+    struct dice others = dice_new(history->salt + UINT64_C(104729) * history->generation);
     char limits[256];
 
     put_limits(history, &dice, limits, sizeof limits);
@@ -63,7 +64,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "  - { name: third, path: /run/diagport/third.sock }\n"
              "control: { path: /run/diagport/control.sock }\n"
              "limits: %s\n"
-             "defaults: { deadline: %s, command_timeout: %s, hold_limit: %s }\n"
+             "defaults: { deadline: %s, command_timeout: %s, hold_limit: %s, primer_path: %s }\n"
              "rules:\n"
              "  - { name: left, match: { exe: /app/left }, ignore: true }\n"
              "  - name: plan\n"
@@ -71,7 +72,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "    match_unknown: %s\n"
              "    env: { GEN: \"%u\", OLD: new, GONE: { value: null, required: %s } }\n"
              "    profilers: [ { clsid: cf0d821e-299b-5307-a3d8-b283c03916dd, path: /opt/p.so, "
-             "required: %s } ]\n"
+             "required: %s, primer: %s } ]\n"
              "    on_conflict: %s\n"
              "    startup_hooks: [ { path: /opt/a.dll, required: %s } ]\n"
              "  - name: few\n"
@@ -90,10 +91,12 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "    mode: observe\n"
              "    env: { GEN: \"%u\" }\n",
              limits, ONE_OF(&dice, "100ms", "1s", "3s"), ONE_OF(&dice, "50ms", "300ms", "1s"),
-             ONE_OF(&dice, "1s", "5s"), ONE_OF(&dice, "stop", "next"), history->generation,
-             ONE_OF(&dice, "true", "false"), ONE_OF(&dice, "true", "false"),
-             ONE_OF(&own, "skip", "replace", "fail"), ONE_OF(&dice, "true", "false"),
-             history->generation, history->generation, history->generation, history->generation);
+             ONE_OF(&dice, "1s", "5s"), ONE_OF(&others, "/opt/primer.so", "/opt/absent.so"),
+             ONE_OF(&dice, "stop", "next"), history->generation, ONE_OF(&dice, "true", "false"),
+             ONE_OF(&dice, "true", "false"), ONE_OF(&others, "auto", "always", "never"),
+             ONE_OF(&own, "skip", "replace", "fail"),
+             ONE_OF(&dice, "true", "false"), history->generation, history->generation,
+             history->generation, history->generation);
 }
 
 void history_remember_limits(struct history *history)
@@ -157,7 +160,10 @@ static void remember_answer(struct actor *actor)
     if (last->was_refused && last->id == COMMAND_STARTUP_PROFILER)
         return;
     actor->has_kept_answer = world_is_answer_kept(runtime);
-    actor->kept_command = last->id;
+    if (last->is_primer)
+        actor->kept_step = STEP_PRIMER;
+    else
+        actor->kept_step = last->id == COMMAND_STARTUP_PROFILER ? STEP_PROFILER : STEP_HOOK;
 }
 
 void history_forget_answers(struct history *history)

@@ -51,7 +51,7 @@ struct actor {
     /* When the daemon ended there was a whole answer in the store, to that; and somebody was held.
      */
     bool has_kept_answer;
-    enum command_id kept_command;
+    enum step_kind kept_step;
     /* Its environment before anything was done to it. */
     struct world_variable variables[WORLD_VARIABLES_MAX];
     size_t n_variables;

@@ -12,6 +12,7 @@
 
 #include "lib/broker_core.h"
 #include "lib/policy.h"
+#include "lib/primer_names.h"
 #include "tests/sim/history.h"
 
 /* Telling. */
@@ -83,11 +84,37 @@ static bool has_own_profiler(const struct world_process *process)
     return false;
 }
 
+static bool was_told_names(const struct world_runtime *runtime, const struct world_command *before)
+{
+    for (const struct world_command *command = runtime->commands; command < before; command++) {
+        if (command->id == COMMAND_SET_ENVIRONMENT && !command->is_unset &&
+            strcmp(command->name, PRIMER_NAMES) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* It is told of the variables before it is sent, and loads before all profilers, so it is sent
+ * after them. */
+static void check_primer(const struct history *history, const struct actor *actor,
+                         const struct world_command *command, bool was_sent)
+{
+    bool is_for_primer =
+        strcmp(command->name, PRIMER_NAMES) == 0 || strcmp(command->name, PRIMER_LIBRARIES) == 0;
+
+    if (command->is_primer && !was_told_names(actor->runtime, command))
+        promises_broken(history, actor, "the primer knows what to do");
+    if (was_sent && command->id == COMMAND_STARTUP_PROFILER && !command->is_primer)
+        promises_broken(history, actor, "the primer loads before all profilers");
+    if (was_sent && command->id == COMMAND_SET_ENVIRONMENT && is_for_primer && !command->is_unset)
+        promises_broken(history, actor, "the primer is told of variables before it is sent");
+}
+
 /* P3, P4, P6, P9, P12 and P13. */
 static void check_commands(const struct history *history, const struct actor *actor)
 {
     const struct world_runtime *runtime = actor->runtime;
-    size_t n_hooks = 0, n_profilers = 0;
+    size_t n_hooks = 0, n_profilers = 0, n_primers = 0;
     bool was_told = false, was_resumed = false, was_stopped = false, is_switched_off = false;
 
     for (size_t i = 0; i < runtime->n_commands; i++) {
@@ -114,7 +141,10 @@ static void check_commands(const struct history *history, const struct actor *ac
         was_resumed |= is_resume;
         was_stopped |= was_told && is_resume;
         n_hooks += command->id == COMMAND_APPLY_STARTUP_HOOK;
-        n_profilers += command->id == COMMAND_STARTUP_PROFILER && !command->was_refused;
+        check_primer(history, actor, command, n_primers > 0);
+        n_profilers +=
+            command->id == COMMAND_STARTUP_PROFILER && !command->is_primer && !command->was_refused;
+        n_primers += command->is_primer && !command->was_refused;
         is_switched_off |= command->id == COMMAND_SET_ENVIRONMENT && command->was_answered &&
                            !command->was_refused && strcmp(command->name, PLAN_SWITCH) == 0 &&
                            strcmp(command->value, "0") == 0;
@@ -138,6 +168,8 @@ static void check_commands(const struct history *history, const struct actor *ac
         promises_broken(history, actor, "no hook is sent twice (P3)");
     if (n_profilers > 1)
         promises_broken(history, actor, "no profiler is sent twice (P3)");
+    if (n_primers > 1)
+        promises_broken(history, actor, "there is one primer (P3)");
 }
 
 /* P4 and P9: one command, where nothing but its rules decides about it. */
@@ -245,7 +277,8 @@ static void check_nothing_is_left(const struct history *history, const struct ac
 {
     if (!has_its_environment(actor))
         promises_broken(history, actor, "variables are put back, or it is said (P5)");
-    if (actor->runtime->n_hooks > 0 || actor->runtime->n_profilers > 0)
+    if (actor->runtime->n_hooks > 0 || actor->runtime->n_profilers > 0 ||
+        actor->runtime->n_primers > 0)
         promises_broken(history, actor, "hooks and profilers that stay are said to (P5)");
     for (size_t i = 0; i < actor->runtime->n_commands && outcome == OUTCOME_FAILED; i++) {
         if (actor->runtime->commands[i].id == COMMAND_SET_ENVIRONMENT)
@@ -276,7 +309,9 @@ static void check_all_is_there(const struct history *history, const struct actor
             world_variable(actor->runtime, step->name))
             promises_broken(history, actor, "applied is said when all is applied (P2)");
         if ((step->kind == STEP_HOOK && step->is_required && actor->runtime->n_hooks != 1) ||
-            (step->kind == STEP_PROFILER && step->is_required && actor->runtime->n_profilers != 1))
+            (step->kind == STEP_PROFILER && step->is_required &&
+             actor->runtime->n_profilers != 1) ||
+            (step->kind == STEP_PRIMER && step->is_required && actor->runtime->n_primers != 1))
             promises_broken(history, actor, "applied is said when all is applied (P2)");
     }
 }
@@ -333,14 +368,12 @@ static void check_goes_on(const struct history *history, const struct actor *act
 static void check_kept_answer(const struct history *history, const struct actor *actor)
 {
     const struct runtime *seen = promises_find(history, actor);
-    enum step_kind kind =
-        actor->kept_command == COMMAND_STARTUP_PROFILER ? STEP_PROFILER : STEP_HOOK;
 
     /* Whoever may run by now is not read first. */
     if (!seen || !actor->has_kept_answer || strstr(seen->why, "resumed over a limit"))
         return;
     for (size_t i = 0; i < seen->plan.n_steps; i++) {
-        if (seen->plan.steps[i].kind == kind && seen->plan.steps[i].result == STEP_LOST)
+        if (seen->plan.steps[i].kind == actor->kept_step && seen->plan.steps[i].result == STEP_LOST)
             promises_broken(history, actor, "an answer that was kept is not lost (P10)");
     }
 }

@@ -100,6 +100,7 @@ struct world_command {
     char name[128]; /* variable, path or paths */
     char value[128];
     bool is_unset;
+    bool is_primer;   /* the profiler that it loads is the primer */
     bool was_refused; /* the answer was an error */
     bool was_answered;
     bool came_late;       /* every port had been resumed */
@@ -153,7 +154,8 @@ struct world_runtime {
     struct world_variable variables[WORLD_VARIABLES_MAX];
     size_t n_variables;
     unsigned n_hooks;
-    unsigned n_profilers;
+    unsigned n_profilers; /* without the primer */
+    unsigned n_primers;
 };
 
 struct world {

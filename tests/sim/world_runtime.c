@@ -14,6 +14,7 @@
 #include "lib/bytes.h"
 #include "lib/hresult.h"
 #include "lib/policy_read.h"
+#include "lib/primer_names.h"
 #include "lib/reply.h"
 #include "lib/wire.h"
 
@@ -24,6 +25,8 @@ static void copy_text(char *target, size_t size, char *text)
     snprintf(target, size, "%s", text ? text : "");
     free(text);
 }
+
+static const uint8_t primer_clsid[GUID_SIZE] = {PRIMER_CLSID_BYTES};
 
 static void read_arguments(struct world_command *command, struct bytes_reader *reader)
 {
@@ -39,6 +42,7 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
     case COMMAND_STARTUP_PROFILER:
         if (!wire_get_guid(reader, &clsid) || !wire_get_string(reader, &name))
             world_fail("a profiler that no runtime could read");
+        command->is_primer = memcmp(clsid.bytes, primer_clsid, GUID_SIZE) == 0;
         break;
     case COMMAND_APPLY_STARTUP_HOOK:
         if (!wire_get_string(reader, &name))
@@ -255,8 +259,12 @@ static void act(struct world_runtime *runtime, const struct world_command *comma
         world_set_variable(runtime, command->name, command->is_unset ? NULL : command->value);
     if (command->id == COMMAND_APPLY_STARTUP_HOOK && is_coreclr)
         runtime->n_hooks++;
-    if (command->id == COMMAND_STARTUP_PROFILER && is_coreclr && runtime->n_refusals_left == 0)
-        runtime->n_profilers++;
+    if (command->id == COMMAND_STARTUP_PROFILER && is_coreclr && runtime->n_refusals_left == 0) {
+        if (command->is_primer)
+            runtime->n_primers++;
+        else
+            runtime->n_profilers++;
+    }
 }
 
 /* As measured: what a runtime of that version and kind answers while it is suspended. */
@@ -465,7 +473,7 @@ static void put_command(struct bytes *story, const struct world_command *command
             bytes_put_format(story, "env %s=%s", command->name, command->value);
         break;
     case COMMAND_STARTUP_PROFILER:
-        bytes_put_format(story, "profiler %s", command->name);
+        bytes_put_format(story, "%s %s", command->is_primer ? "primer" : "profiler", command->name);
         break;
     case COMMAND_APPLY_STARTUP_HOOK:
         bytes_put_format(story, "hook %s", command->name);

@@ -21,7 +21,7 @@ HELD = {
 
 
 def plan(rig, **keys):
-    return whole_rule(rig, **{"name": "planned", "match": {"unit": "app-*.service"}, **keys})
+    return whole_rule(rig, **{"name": "planned", "match": {"unit": "app-*.service"}, "primer": "never", **keys})
 
 
 def receipt(app):

@@ -51,6 +51,7 @@ class Simulated:
             "env": {f"V{n}": str(n) for n in range(N_VARIABLES)},
             "profilers": [{"clsid": CLSID, "path": str(PROFILER), "required": False}],
             "startup_hooks": [{"path": str(HOOK), "required": False}],
+            "primer": "never",
             "deadline": "5m",
             "command_timeout": "1m",
         }

@@ -34,6 +34,7 @@ def plan(folder):
         "env": {"A": "1"},
         "profilers": [{"clsid": CLSID, "path": str(profiler)}],
         "startup_hooks": [{"path": str(hook)}],
+        "primer": "never",
         "deadline": "5m",
         "command_timeout": "1m",
         "on_lost": "fail",

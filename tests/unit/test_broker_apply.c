@@ -24,16 +24,16 @@
 #define PORT      "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0"
 #define ENVIRON   PORT "OLD=old\0GONE=here\0"
 #define VARIABLES "    env: { ONE: \"1\", OLD: \"new\", GONE: null }\n"
-#define PROFILER \
-    "    profilers: [ { clsid: \"{cf0d821e-299b-5307-a3d8-b283c03916dd}\", path: /opt/p.so } ]\n"
+#define PROFILER                                                                              \
+    "    profilers: [ { clsid: \"{cf0d821e-299b-5307-a3d8-b283c03916dd}\", path: /opt/p.so, " \
+    "primer: never } ]\n"
 #define HOOK "    startup_hooks: [ { path: /opt/a.dll } ]\n"
 
 static const char whole[] = HEAD VARIABLES PROFILER HOOK;
 static const uint32_t first[] = {0};
 static const struct world_file files[] = {
-    {.path = "/opt/p.so", .mode = 0100644},
-    {.path = "/opt/q.so", .mode = 0100644},
-    {.path = "/opt/a.dll", .mode = 0100644},
+    {.path = "/opt/p.so", .mode = 0100644},      {.path = "/opt/q.so", .mode = 0100644},
+    {.path = "/opt/primer.so", .mode = 0100644}, {.path = "/opt/a.dll", .mode = 0100644},
     {.path = "/opt/b.dll", .mode = 0100644},
 };
 
@@ -69,8 +69,10 @@ START_TEST(a_whole_plan_in_its_order)
     struct world *world =
         world_new(HEAD VARIABLES
                   "    profilers:\n"
-                  "      - { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dd\", path: /opt/p.so }\n"
-                  "      - { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dc\", path: /opt/q.so }\n"
+                  "      - { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dd\", path: /opt/p.so, "
+                  "primer: never }\n"
+                  "      - { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dc\", path: /opt/q.so, "
+                  "primer: never }\n"
                   "    startup_hooks: [ { path: /opt/a.dll }, { path: /opt/b.dll } ]\n");
     struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
     const struct runtime *seen;
@@ -91,6 +93,54 @@ START_TEST(a_whole_plan_in_its_order)
     ck_assert_int_eq(seen->plan.steps[7].kind, STEP_RESUME);
     ck_assert_str_eq(seen->version, "10.0.7");
     ck_assert_int_eq(seen->target.kind, RUNTIME_KIND_CORECLR);
+    world_free(world);
+}
+END_TEST
+
+/* With the primer, which is sent behind all that it is to come before. */
+START_TEST(a_whole_plan_with_a_primer)
+{
+    struct world *world =
+        world_new(HEAD VARIABLES
+                  "    profilers:\n"
+                  "      - { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dd\", path: /opt/p.so }\n"
+                  "      - { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dc\", path: /opt/q.so }\n"
+                  "    primer_path: /opt/primer.so\n" HOOK);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime),
+                     "kind, info3, env ONE=1, env OLD=new, unset GONE, "
+                     "env DIAGPORT_PRIMER_NAMES=ONE\nOLD\nGONE, "
+                     "env DIAGPORT_PRIMER_PROBE=/opt/p.so\n/opt/q.so, profiler /opt/q.so, "
+                     "profiler /opt/p.so, primer /opt/primer.so, hook /opt/a.dll, resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+    world_free(world);
+}
+END_TEST
+
+/* It is where the policy says, and not there; the program gets all the rest. */
+START_TEST(a_primer_that_is_missing)
+{
+    static const char head[] = HEAD VARIABLES
+        "    primer_path: /opt/absent.so\n"
+        "    profilers: [ { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dd\", path: /opt/p.so } ]\n";
+    struct world *world = world_new(head);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    const struct runtime *seen;
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env ONE=1, env OLD=new, unset GONE, "
+                                           "profiler /opt/p.so, resume");
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_int_eq(seen->outcome, OUTCOME_APPLIED);
+    ck_assert_int_eq(step_named(seen, "/opt/absent.so")->result, STEP_REFUSED);
+    ck_assert_int_eq(step_named(seen, "/opt/p.so")->result, STEP_OK);
+    ck_assert_ptr_nonnull(strstr(step_named(seen, "/opt/p.so")->why, "without the primer"));
+    ck_assert_uint_eq(broker_counters(world->broker)->steps[STEP_PRIMER][STEP_REFUSED], 1);
+    ck_assert_uint_eq(broker_counters(world->broker)->steps[STEP_VARIABLE][STEP_SKIPPED], 2);
     world_free(world);
 }
 END_TEST
@@ -438,6 +488,7 @@ START_TEST(every_version_and_kind)
     static const char optional[] = HEAD
         "    env: { ONE: \"1\", OLD: { value: \"new\" }, GONE: { value: null, required: false } }\n"
         "    profilers: [ { clsid: \"cf0d821e-299b-5307-a3d8-b283c03916dd\", path: /opt/p.so, "
+        "primer: never, "
         "required: false } ]\n"
         "    startup_hooks: [ { path: /opt/a.dll, required: false } ]\n";
     static const char all[] = "kind, info3, env ONE=1, env OLD=new, unset GONE, "
@@ -807,11 +858,11 @@ START_TEST(killing_ends_whatever_is_answered_meanwhile)
 }
 END_TEST
 
-UNIT_TESTS(a_whole_plan_in_its_order, nothing_is_asked_that_is_not_needed,
-           a_runtime_is_asked_for_its_environment, a_refused_step_is_taken_back,
-           a_lost_variable_is_sent_again, a_lost_profiler_or_hook_is_never_sent_again,
-           what_cannot_be_taken_back_is_said, a_runtime_may_die_at_any_point,
-           an_unanswered_question_is_asked_once_more,
+UNIT_TESTS(a_whole_plan_in_its_order, a_whole_plan_with_a_primer, a_primer_that_is_missing,
+           nothing_is_asked_that_is_not_needed, a_runtime_is_asked_for_its_environment,
+           a_refused_step_is_taken_back, a_lost_variable_is_sent_again,
+           a_lost_profiler_or_hook_is_never_sent_again, what_cannot_be_taken_back_is_said,
+           a_runtime_may_die_at_any_point, an_unanswered_question_is_asked_once_more,
            a_resume_that_is_not_answered_is_sent_again_on_the_next_connection,
            what_is_not_required_may_be_refused, a_profiler_that_comes_too_early_is_sent_again,
            a_profiler_that_is_refused_for_a_second_is_refused,

@@ -24,8 +24,9 @@
     "    env: { ONE: \"1\" }\n"                                         \
     "    deadline: 3s\n"
 
-#define PROFILER \
-    "    profilers: [ { clsid: \"{cf0d821e-299b-5307-a3d8-b283c03916dd}\", path: /opt/p.so } ]\n"
+#define PROFILER                                                                              \
+    "    profilers: [ { clsid: \"{cf0d821e-299b-5307-a3d8-b283c03916dd}\", path: /opt/p.so, " \
+    "primer: never } ]\n"
 #define HOOK "    startup_hooks: [ { path: /opt/a.dll }, { path: /opt/b.dll } ]\n"
 #define FAIL "    on_lost: fail\n"
 #define HOLD "    on_failure: hold\n    hold_limit: 1m\n"

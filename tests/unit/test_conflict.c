@@ -36,7 +36,7 @@ static void settle(struct scene *scene, const struct policy_rule *rule, const ch
                                              SIZE_MAX, false),
                          0);
     plan_init(&scene->plan);
-    ck_assert_int_eq(plan_build(&scene->plan, rule), 0);
+    ck_assert_int_eq(plan_build(&scene->plan, rule, true), 0);
     conflict_find(&attributes, &scene->plan, &conflict);
     conflict_settle(&conflict, major, rule->keys.on_conflict, &scene->plan);
     for (size_t i = 0; i < scene->plan.n_steps; i++) {
@@ -283,7 +283,7 @@ START_TEST(what_was_refused_stays_so)
                                          sizeof environ, SIZE_MAX, false),
                      0);
     plan_init(&plan);
-    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    ck_assert_int_eq(plan_build(&plan, &rule, true), 0);
     plan_refuse(&plan.steps[0], "is bad");
     plan_refuse(&plan.steps[1], "is bad");
     conflict_find(&attributes, &plan, &conflict);

@@ -8,6 +8,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +18,14 @@
 #include "lib/facts.h"
 #include "lib/plan.h"
 #include "lib/policy.h"
+#include "lib/primer_names.h"
+#include "lib/record.h"
 #include "lib/wire.h"
 #include "tests/unit/unit_memory.h"
 
 static char one[] = "ONE", two[] = "TWO", value[] = "1", profiler_a[] = "/a.so",
-            profiler_b[] = "/b.so", hook_a[] = "/a.dll", hook_b[] = "/b.dll";
+            profiler_b[] = "/b.so", hook_a[] = "/a.dll", hook_b[] = "/b.dll",
+            primer[] = "/primer.so";
 static struct policy_variable variables[] = {{.name = one, .value = value, .is_required = true},
                                              {.name = two}};
 static struct policy_profiler profilers[] = {{.path = profiler_a}, {.path = profiler_b}};
@@ -33,7 +37,7 @@ static const struct policy_rule rule = {
     .n_profilers = ARRAY_LENGTH(profilers),
     .hooks = hooks,
     .n_hooks = ARRAY_LENGTH(hooks),
-    .keys = {.children = POLICY_CHILDREN_DETACH},
+    .keys = {.children = POLICY_CHILDREN_DETACH, .primer_path = primer},
 };
 
 /* The first profiler is to load first, and the runtime loads the last one first. */
@@ -47,8 +51,11 @@ START_TEST(a_rule_is_laid_out)
         {"env", "TWO"},
         {"env", "DOTNET_DiagnosticPorts"},
         {"env", "COMPlus_DiagnosticPorts"},
+        {"env", "DIAGPORT_PRIMER_NAMES"},
+        {"env", "DIAGPORT_PRIMER_PROBE"},
         {"profiler", "/b.so"},
         {"profiler", "/a.so"},
+        {"primer", "/primer.so"},
         {"hook", "/a.dll"},
         {"hook", "/b.dll"},
         {"resume", NULL},
@@ -56,7 +63,7 @@ START_TEST(a_rule_is_laid_out)
     struct plan plan;
 
     plan_init(&plan);
-    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    ck_assert_int_eq(plan_build(&plan, &rule, true), 0);
     ck_assert_ptr_nonnull(plan_add_resume(&plan));
     ck_assert_uint_eq(plan.n_steps, ARRAY_LENGTH(wanted));
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
@@ -81,7 +88,7 @@ START_TEST(old_values_have_a_bound)
     ck_assert_ptr_nonnull(half);
     memset(half, 'x', PLAN_OLD_VALUES_MAX / 2 + 1);
     plan_init(&plan);
-    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    ck_assert_int_eq(plan_build(&plan, &rule, true), 0);
     ck_assert_int_eq(plan_set_old_value(&plan, "ONE", half), 0);
     ck_assert_int_eq(plan_set_old_value(&plan, "TWO", half), 0);
     ck_assert_int_eq(plan.steps[0].old, STEP_OLD_PRESENT);
@@ -108,16 +115,301 @@ START_TEST(a_file_without_an_answer_is_refused)
     ck_assert_ptr_nonnull(facts);
     attributes_init(&attributes);
     plan_init(&plan);
-    ck_assert_int_eq(plan_build(&plan, &rule), 0);
+    ck_assert_int_eq(plan_build(&plan, &rule, true), 0);
     plan_check_files(&plan, facts, &attributes);
     for (size_t i = 0; i < plan.n_steps; i++)
-        ck_assert_int_eq(plan.steps[i].result,
-                         plan.steps[i].kind == STEP_VARIABLE ? STEP_PENDING : STEP_REFUSED);
+        ck_assert_int_eq(plan.steps[i].result, plan.steps[i].is_for_primer ? STEP_SKIPPED
+                                               : plan.steps[i].kind == STEP_VARIABLE
+                                                   ? STEP_PENDING
+                                                   : STEP_REFUSED);
     /* What was refused stays so, for the first reason. */
     plan_check_target(&plan, &(struct command_target){.kind = RUNTIME_KIND_NATIVEAOT, .major = 8});
     ck_assert(plan_has_failed(&plan));
     plan_deinit(&plan);
     facts_free(facts);
+}
+END_TEST
+
+/* The primer. */
+
+static struct step *step_of(struct plan *plan, enum step_kind kind)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind == kind)
+            return &plan->steps[i];
+    }
+    ck_abort_msg("there is no %s", step_kind_name(kind));
+}
+
+static struct step *variable_of(struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].name && strcmp(plan->steps[i].name, name) == 0)
+            return &plan->steps[i];
+    }
+    return NULL;
+}
+
+static const struct command_target coreclr = {
+    .kind = RUNTIME_KIND_CORECLR,
+    .major = 10,
+    .port_suspends = true,
+    .shows_suspended = true,
+};
+
+START_TEST(the_primer_is_told_of_all_variables)
+{
+    struct guid clsid;
+    struct plan plan;
+
+    plan_init(&plan);
+    ck_assert_int_eq(plan_build(&plan, &rule, true), 0);
+    ck_assert_str_eq(variable_of(&plan, PRIMER_NAMES)->value,
+                     "ONE\nTWO\nDOTNET_DiagnosticPorts\nCOMPlus_DiagnosticPorts");
+    ck_assert_str_eq(variable_of(&plan, PRIMER_LIBRARIES)->value, "/a.so\n/b.so");
+    ck_assert(guid_parse(PRIMER_CLSID, &clsid));
+    ck_assert_int_eq(guid_compare(step_of(&plan, STEP_PRIMER)->clsid, &clsid), 0);
+    ck_assert_int_eq(plan_command(step_of(&plan, STEP_PRIMER)), COMMAND_STARTUP_PROFILER);
+    ck_assert(!step_of(&plan, STEP_PRIMER)->is_required);
+    plan_check_target(&plan, &coreclr);
+    for (size_t i = 0; i < plan.n_steps; i++) {
+        ck_assert_int_eq(plan.steps[i].result, STEP_PENDING);
+        ck_assert_ptr_null(plan.steps[i].why);
+    }
+    plan_deinit(&plan);
+}
+END_TEST
+
+/* A plan of these two profilers, with or without the variables of the rule. */
+static void build_with(struct plan *plan, enum policy_primer a, enum policy_primer b,
+                       bool has_variables, bool knows_primer)
+{
+    static struct policy_profiler two_profilers[2];
+    static struct policy_rule with;
+
+    two_profilers[0] =
+        (struct policy_profiler){.path = profiler_a, .primer = a, .is_required = true};
+    two_profilers[1] = (struct policy_profiler){.path = profiler_b, .primer = b};
+    with = rule;
+    with.profilers = two_profilers;
+    if (!has_variables) {
+        with.n_variables = 0;
+        with.keys.children = POLICY_CHILDREN_INHERIT;
+    }
+    plan_init(plan);
+    ck_assert_int_eq(plan_build(plan, &with, knows_primer), 0);
+}
+
+START_TEST(there_is_a_primer_where_there_is_a_use_for_it)
+{
+    static const struct {
+        enum policy_primer a, b;
+        bool has_variables, knows_primer, has_primer;
+        const char *libraries;
+    } cases[] = {
+        {POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, true, true, "/a.so\n/b.so"},
+        {POLICY_PRIMER_AUTO, POLICY_PRIMER_NEVER, true, true, true, "/a.so"},
+        {POLICY_PRIMER_NEVER, POLICY_PRIMER_ALWAYS, true, true, true, "/b.so"},
+        {POLICY_PRIMER_NEVER, POLICY_PRIMER_NEVER, true, true, false, NULL},
+        {POLICY_PRIMER_ALWAYS, POLICY_PRIMER_AUTO, false, true, false, NULL},
+        {POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, false, false, NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct plan plan;
+
+        build_with(&plan, cases[i].a, cases[i].b, cases[i].has_variables, cases[i].knows_primer);
+        ck_assert_int_eq(variable_of(&plan, primer) != NULL, cases[i].has_primer);
+        ck_assert_int_eq(variable_of(&plan, PRIMER_NAMES) != NULL, cases[i].has_primer);
+        if (cases[i].libraries)
+            ck_assert_str_eq(variable_of(&plan, PRIMER_LIBRARIES)->value, cases[i].libraries);
+        plan_deinit(&plan);
+    }
+}
+END_TEST
+
+START_TEST(a_profiler_needs_it_or_does_not)
+{
+    for (int reading = PLAN_READING_UNKNOWN; reading <= PLAN_READING_RUNTIME; reading++) {
+        ck_assert_int_eq(plan_needs_primer(POLICY_PRIMER_AUTO, (enum plan_reading)reading),
+                         reading != PLAN_READING_RUNTIME);
+        ck_assert(plan_needs_primer(POLICY_PRIMER_ALWAYS, (enum plan_reading)reading));
+        ck_assert(!plan_needs_primer(POLICY_PRIMER_NEVER, (enum plan_reading)reading));
+    }
+}
+END_TEST
+
+/* What the process sees of its files: one is not there, unless `absent` is NULL. */
+static void check_files(struct plan *plan, const char *absent)
+{
+    struct facts *facts = facts_new(FACTS_FILES, 0);
+    struct facts_file files[16];
+    struct attributes attributes;
+    struct facts_node node = {.mode = 0100644};
+
+    ck_assert_ptr_nonnull(facts);
+    attributes_init(&attributes);
+    facts->files = files;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct facts_file *file = &files[facts->n_files];
+
+        if (plan->steps[i].kind == STEP_VARIABLE)
+            continue;
+        ck_assert_uint_lt(facts->n_files, ARRAY_LENGTH(files));
+        *file = (struct facts_file){.path = (char *)(uintptr_t)plan->steps[i].name,
+                                    .nodes = &node,
+                                    .n_nodes = 1};
+        if (absent && strcmp(absent, plan->steps[i].name) == 0)
+            file->error = ENOENT;
+        facts->n_files++;
+    }
+    plan_check_files(plan, facts, &attributes);
+    facts->files = NULL;
+    facts->n_files = 0;
+    facts_free(facts);
+}
+
+START_TEST(a_primer_that_is_missing_is_said_to_be)
+{
+    struct plan plan;
+
+    build_with(&plan, POLICY_PRIMER_AUTO, POLICY_PRIMER_NEVER, true, true);
+    check_files(&plan, primer);
+    ck_assert_int_eq(step_of(&plan, STEP_PRIMER)->result, STEP_REFUSED);
+    ck_assert_int_eq(variable_of(&plan, PRIMER_NAMES)->result, STEP_SKIPPED);
+    ck_assert_int_eq(variable_of(&plan, PRIMER_LIBRARIES)->result, STEP_SKIPPED);
+    ck_assert_int_eq(variable_of(&plan, profiler_a)->result, STEP_PENDING);
+    ck_assert_ptr_nonnull(strstr(variable_of(&plan, profiler_a)->why, "without the primer"));
+    ck_assert_ptr_null(variable_of(&plan, profiler_b)->why);
+    ck_assert(!plan_has_failed(&plan));
+    plan_deinit(&plan);
+}
+END_TEST
+
+START_TEST(a_profiler_that_is_never_loaded_without_it_is_not)
+{
+    struct plan plan;
+
+    build_with(&plan, POLICY_PRIMER_ALWAYS, POLICY_PRIMER_AUTO, true, true);
+    check_files(&plan, primer);
+    ck_assert_int_eq(variable_of(&plan, profiler_a)->result, STEP_REFUSED);
+    ck_assert_int_eq(variable_of(&plan, profiler_b)->result, STEP_PENDING);
+    ck_assert(plan_has_failed(&plan));
+    plan_deinit(&plan);
+}
+END_TEST
+
+START_TEST(a_primer_for_nobody_is_left_out)
+{
+    struct plan plan;
+
+    build_with(&plan, POLICY_PRIMER_AUTO, POLICY_PRIMER_NEVER, true, true);
+    check_files(&plan, profiler_a);
+    ck_assert_int_eq(variable_of(&plan, profiler_a)->result, STEP_REFUSED);
+    ck_assert_int_eq(step_of(&plan, STEP_PRIMER)->result, STEP_SKIPPED);
+    ck_assert_int_eq(variable_of(&plan, PRIMER_NAMES)->result, STEP_SKIPPED);
+    ck_assert_int_eq(variable_of(&plan, profiler_b)->result, STEP_PENDING);
+    plan_deinit(&plan);
+}
+END_TEST
+
+START_TEST(who_has_no_profilers_gets_no_primer)
+{
+    struct plan plan;
+
+    build_with(&plan, POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, true);
+    plan_check_target(&plan, &(struct command_target){.kind = RUNTIME_KIND_NATIVEAOT, .major = 10});
+    ck_assert_int_eq(step_of(&plan, STEP_PRIMER)->result, STEP_REFUSED);
+    ck_assert_int_eq(variable_of(&plan, PRIMER_NAMES)->result, STEP_SKIPPED);
+    plan_deinit(&plan);
+}
+END_TEST
+
+/* It would find nothing to do; and whoever was to be primed is said not to be. */
+START_TEST(a_primer_that_could_not_be_told_is_not_sent)
+{
+    const struct moment now = {1};
+    struct plan plan;
+    struct step *names;
+
+    build_with(&plan, POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, true);
+    check_files(&plan, NULL);
+    names = variable_of(&plan, PRIMER_NAMES);
+    plan_sent(&plan, names);
+    plan_answered(&plan, names, STEP_REFUSED, 0x80004005, now);
+    ck_assert_int_eq(step_of(&plan, STEP_PRIMER)->result, STEP_REFUSED);
+    ck_assert_ptr_nonnull(variable_of(&plan, profiler_a)->why);
+    plan_deinit(&plan);
+}
+END_TEST
+
+START_TEST(a_primer_that_the_runtime_refuses_is_said_to_be)
+{
+    const struct moment now = {1};
+    struct plan plan;
+    struct step *step;
+
+    build_with(&plan, POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, true);
+    check_files(&plan, NULL);
+    while ((step = plan_next(&plan))) {
+        bool is_primer = step->kind == STEP_PRIMER;
+
+        plan_sent(&plan, step);
+        plan_answered(&plan, step, is_primer ? STEP_REFUSED : STEP_OK, 0, now);
+    }
+    ck_assert_ptr_nonnull(strstr(variable_of(&plan, profiler_a)->why, "without the primer"));
+    ck_assert_int_eq(plan_outcome(&plan), PLAN_APPLIED);
+    plan_deinit(&plan);
+}
+END_TEST
+
+START_TEST(a_list_that_does_not_fit_into_a_message)
+{
+    static struct policy_variable many[2000];
+    static char names[2000][40];
+    struct policy_rule with = rule;
+    struct plan plan;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(many); i++) {
+        snprintf(names[i], sizeof names[i], "DIAGPORT_TEST_%024zu", i);
+        many[i] = (struct policy_variable){.name = names[i], .value = value};
+    }
+    with.variables = many;
+    with.n_variables = ARRAY_LENGTH(many);
+    plan_init(&plan);
+    ck_assert_int_eq(plan_build(&plan, &with, true), 0);
+    check_files(&plan, NULL);
+    ck_assert_int_eq(variable_of(&plan, PRIMER_NAMES)->result, STEP_REFUSED);
+    ck_assert_int_eq(step_of(&plan, STEP_PRIMER)->result, STEP_REFUSED);
+    ck_assert_int_eq(variable_of(&plan, PRIMER_LIBRARIES)->result, STEP_SKIPPED);
+    ck_assert_int_eq(variable_of(&plan, profiler_a)->result, STEP_PENDING);
+    plan_deinit(&plan);
+}
+END_TEST
+
+/* Records. */
+
+/* Whatever was found out about the primer, a plan is laid out alike, and its record fits. */
+START_TEST(a_record_fits_to_the_next_daemon)
+{
+    for (int knows_primer = 0; knows_primer <= 1; knows_primer++) {
+        struct record record = {.phase = RECORD_BEGUN};
+        struct plan plan, next;
+
+        build_with(&plan, POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, knows_primer);
+        check_files(&plan, knows_primer ? primer : NULL);
+        plan_record(&plan, NULL, &record);
+        ck_assert_int_eq(record.knows_primer, knows_primer);
+        build_with(&next, POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, record.knows_primer);
+        ck_assert(plan_recall(&next, &record, false, false, (struct moment){1}));
+        for (size_t i = 0; i < plan.n_steps; i++)
+            ck_assert_int_eq(next.steps[i].result, plan.steps[i].result);
+        plan_deinit(&next);
+        build_with(&next, POLICY_PRIMER_AUTO, POLICY_PRIMER_AUTO, true, !record.knows_primer);
+        ck_assert(!plan_recall(&next, &record, false, false, (struct moment){1}));
+        plan_deinit(&next);
+        plan_deinit(&plan);
+    }
 }
 END_TEST
 
@@ -132,7 +424,7 @@ static int lay_out(void *context)
 
     plan_init(&plan);
     bytes_init(&message, WIRE_MESSAGE_MAX);
-    error = plan_build(&plan, &rule);
+    error = plan_build(&plan, &rule, true);
     if (error == 0)
         error = plan_take_old_values(&plan, attributes);
     if (error == 0)
@@ -184,4 +476,10 @@ START_TEST(a_resume_needs_no_memory_once_there_is_one)
 END_TEST
 
 UNIT_TESTS(a_rule_is_laid_out, old_values_have_a_bound, a_file_without_an_answer_is_refused,
-           every_allocation_may_fail, a_resume_needs_no_memory_once_there_is_one);
+           the_primer_is_told_of_all_variables, there_is_a_primer_where_there_is_a_use_for_it,
+           a_profiler_needs_it_or_does_not, a_primer_that_is_missing_is_said_to_be,
+           a_profiler_that_is_never_loaded_without_it_is_not, a_primer_for_nobody_is_left_out,
+           who_has_no_profilers_gets_no_primer, a_primer_that_could_not_be_told_is_not_sent,
+           a_primer_that_the_runtime_refuses_is_said_to_be, a_list_that_does_not_fit_into_a_message,
+           a_record_fits_to_the_next_daemon, every_allocation_may_fail,
+           a_resume_needs_no_memory_once_there_is_one);

@@ -26,6 +26,7 @@ static struct record sample(void)
         .connected_at = 1234567890123,
         .hold_until = INT64_MAX,
         .is_hold_wished = true,
+        .knows_primer = true,
         .outcome = 3,
         .kept = UINT64_C(0x0102030405060708),
     };
@@ -316,6 +317,26 @@ START_TEST(what_was_read_is_written_as_it_was)
 }
 END_TEST
 
+/* It has the marks of today, but for what it did not know. */
+START_TEST(a_slot_of_version_3_is_read)
+{
+    struct record record = sample(), read;
+    uint8_t slot[RECORD_SLOT_SIZE] = {0};
+
+    ck_assert_uint_eq(record_slot_size(3), RECORD_SLOT_SIZE);
+    record.knows_primer = false;
+    write_into(slot, &record);
+    ck_assert(record_read_older(3, slot, &read));
+    ck_assert_mem_eq(&read, &record, sizeof record);
+
+    record.knows_primer = true;
+    write_into(slot, &record);
+    record.sequence++;
+    write_into(slot, &record);
+    ck_assert(!record_read_older(3, slot, &read));
+}
+END_TEST
+
 /* What other tests use for a file of version 2 is one. */
 START_TEST(the_version_2_of_these_tests_is_that_one)
 {
@@ -371,9 +392,9 @@ START_TEST(a_newer_file_is_known_for_one)
 }
 END_TEST
 
-UNIT_TESTS(the_file_of_version_2_is_read, what_was_read_is_written_as_it_was,
-           the_version_2_of_these_tests_is_that_one, an_older_file_that_is_cut_is_damaged,
-           a_newer_file_is_known_for_one, a_boot_has_an_id,
+UNIT_TESTS(the_file_of_version_2_is_read, a_slot_of_version_3_is_read,
+           what_was_read_is_written_as_it_was, the_version_2_of_these_tests_is_that_one,
+           an_older_file_that_is_cut_is_damaged, a_newer_file_is_known_for_one, a_boot_has_an_id,
            an_empty_folder_may_have_what_a_dead_daemon_began, what_is_written_is_read,
            steps_of_a_kind_go_together, a_free_slot_is_all_zero, a_torn_mark_leaves_the_one_before,
            every_changed_bit_of_a_mark_is_seen, a_header_knows_its_boot,
