@@ -564,6 +564,10 @@ static bool is_defined_as(const struct image_elf_tables *tables, uint64_t index,
     symbol_name = string_at(tables, symbol.st_name);
     if (!symbol_name || strcmp(symbol_name, name) != 0)
         return false;
+    /* Loaders take one without a value for one that is not there. */
+    if (symbol.st_value == 0 && symbol.st_shndx != SHN_ABS &&
+        GELF_ST_TYPE(symbol.st_info) != STT_TLS)
+        return false;
     return symbol.st_shndx != SHN_UNDEF && GELF_ST_BIND(symbol.st_info) != STB_LOCAL &&
            GELF_ST_VISIBILITY(symbol.st_other) != STV_HIDDEN &&
            GELF_ST_VISIBILITY(symbol.st_other) != STV_INTERNAL;

@@ -25,8 +25,10 @@ void plan_init(struct plan *plan)
 
 void plan_deinit(struct plan *plan)
 {
-    for (size_t i = 0; i < plan->n_steps; i++)
+    for (size_t i = 0; i < plan->n_steps; i++) {
         free(plan->steps[i].old_value);
+        free(plan->steps[i].detail);
+    }
     free(plan->steps);
     plan_init(plan);
 }
@@ -249,20 +251,49 @@ static const struct facts_file *find_file(const struct facts *facts, const char 
     return NULL;
 }
 
+/* A file as one that is loaded for a step: what its kind is there for, and what is wrong with it.
+ */
+static enum preflight judge_image(const struct facts_image *image, enum step_kind kind)
+{
+    bool is_profiler = kind == STEP_PROFILER;
+
+    if (image->kind == FACTS_IMAGE_UNKNOWN)
+        return image->problem;
+    if (image->kind != (is_profiler ? FACTS_IMAGE_ELF : FACTS_IMAGE_PE))
+        return is_profiler ? PREFLIGHT_NOT_ELF : PREFLIGHT_NOT_MANAGED;
+    return is_profiler && image->is_noexec ? PREFLIGHT_NO_EXEC : image->problem;
+}
+
+/* Without memory for the detail there is none. */
+static void refuse_file(struct step *step, enum preflight code, const char *detail)
+{
+    if (step->result != STEP_PENDING)
+        return;
+    refuse(step, preflight_why(code));
+    step->code = code;
+    step->detail = detail ? strdup(detail) : NULL;
+}
+
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
         const struct facts_file *file;
-        const char *why;
+        enum preflight code = PREFLIGHT_LOOK_FAILED;
 
         if (step->kind != STEP_PROFILER && step->kind != STEP_HOOK)
             continue;
         file = find_file(facts, step->name);
-        why = file ? access_refusal(file, attributes) : "was not looked at";
-        if (why)
-            refuse(step, why);
+        if (file)
+            code = access_judge(file, attributes);
+        if (code != PREFLIGHT_GOOD) {
+            refuse_file(step, code, NULL);
+            continue;
+        }
+        code = judge_image(&file->image, step->kind);
+        if (code != PREFLIGHT_GOOD)
+            refuse_file(step, code, code == file->image.problem ? file->image.detail : NULL);
     }
 }
 

@@ -21,6 +21,7 @@
 
 #include "lib/command.h"
 #include "lib/moment.h"
+#include "lib/preflight.h"
 #include "lib/util.h"
 
 struct attributes;
@@ -66,10 +67,12 @@ struct step {
     uint32_t hresult;   /* of the last answer */
     unsigned attempts;  /* how often it was sent */
     struct moment at;   /* when the result was known */
-    const char *why;  /* a constant: why it was refused or skipped without asking, or what of it was
-                       * lost; else NULL */
-    const char *name; /* the variable, or the path; NULL for Resume. The policy's */
-    const char *value; /* of a variable; NULL unsets. Never shown. The policy's */
+    const char *why; /* a constant: why it was refused or skipped without asking, or what of it was
+                      * lost; else NULL */
+    enum preflight code; /* what is wrong with its file; PREFLIGHT_GOOD otherwise */
+    char *detail;        /* of that: foreign text, or NULL */
+    const char *name;    /* the variable, or the path; NULL for Resume. The policy's */
+    const char *value;   /* of a variable; NULL unsets. Never shown. The policy's */
     const struct guid *clsid;
     enum step_old old; /* what the variable was before */
     char *old_value;
