@@ -43,7 +43,7 @@ struct images {
     struct mapping mappings[MAPPINGS_MAX];
     size_t n_mappings;
     size_t room_used; /* of the room for small files */
-    char *maps; /* /proc/PID/maps, read when it is first asked for */
+    char *maps;       /* /proc/PID/maps, read when it is first asked for */
     bool has_maps;
 };
 

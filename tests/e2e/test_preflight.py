@@ -7,12 +7,14 @@ Files that are refused are held against the real loader of this machine, where i
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 
 import images
 import pytest
+from apps import CORECLR, UNTOUCHED, told, whole_rule
 from harness import BUILD, CLSID, NOBODY, needs_namespaces, needs_root, rule
 from runtimes import FAKE
 
@@ -274,6 +276,54 @@ def test_a_file_that_is_cut_while_it_is_looked_at_costs_one_look(daemon, fake, f
     folder.profiler()
     runtime = fake(one.socket)
     assert f"profiler {path}" in runtime.commands()
+
+
+# Real programs: each would go on without its profiler, or die of its hook.
+
+WRONG_FOR_ALL = {
+    "missing": ("profiler", lambda rig, folder: str(folder / "missing.so"), "file-missing"),
+    "folder": ("profiler", lambda rig, folder: str(folder.path), "is-folder"),
+    "pipe": ("profiler", lambda rig, folder: os.mkfifo(folder / "pipe") or str(folder / "pipe"), "not-regular"),
+    "assembly": ("profiler", lambda rig, folder: rig.hook_a, "not-elf"),
+    **{
+        f"library-{name}": ("profiler", lambda rig, folder, make=make: folder.file("profiler.so", make()), code)
+        for name, (make, code, _) in WRONG_LIBRARIES.items()
+    },
+    "hook-missing": ("hook", lambda rig, folder: str(folder / "missing.dll"), "file-missing"),
+    "hook-native": ("hook", lambda rig, folder: rig.profiler, "not-managed"),
+    "hook-without-type": ("hook", lambda rig, folder: rig.probe, "no-startup-hook"),
+    "hook-cut": ("hook", lambda rig, folder: folder.file("Hook.dll", images.hook()[:-1]), "damaged"),
+    "hook-method": ("hook", lambda rig, folder: folder.file("Hook.dll", images.pe(method="Start")), "no-initialize"),
+}
+
+
+@pytest.mark.dotnet
+@pytest.mark.parametrize("what", WRONG_FOR_ALL)
+@pytest.mark.parametrize("name", ["8", "10", "11"])
+def test_a_real_program_is_left_alone(daemon, start, rig, folder, name, what):
+    kind, make, code = WRONG_FOR_ALL[what]
+    path = make(rig, folder)
+    changed = {"startup_hooks": [{"path": path}]} if kind == "hook" else {
+        "profilers": [{"clsid": rig.profiler_clsid, "path": path}]
+    }
+    one = daemon([whole_rule(rig, **changed)])
+    app = start(name, one.socket)
+    assert told(app) == UNTOUCHED
+    receipt = one.receipt(app.pid, "running")
+    step = receipt.step(kind, path)
+    assert (receipt.outcome, step["result"], step["code"], step["attempts"]) == ("failed", "refused", code, 0)
+    assert step["proof"] == "unknown"
+    app.finish()
+
+
+@pytest.mark.dotnet
+@pytest.mark.parametrize("name", CORECLR)
+def test_an_assembly_of_ours_is_one_for_runtimes_too(daemon, start, rig, folder, name):
+    """What tests take for a hook dies of its missing code, and of nothing before that."""
+    one = daemon([plan("hook", folder.hook())])
+    app = start(name, one.socket)
+    assert app.wait() == -signal.SIGABRT
+    assert one.receipt(app.pid, "gone").step("hook")["result"] == "ok"
 
 
 def test_codes_are_in_what_is_kept(daemon, fake, folder):

@@ -181,6 +181,18 @@ START_TEST(a_file_that_is_cut_is_damaged)
 }
 END_TEST
 
+/* Also where all that we read is there: the program would die of what is not. */
+START_TEST(a_segment_behind_the_end_is_damage)
+{
+    struct content content = read_kept("profiler-64.so");
+    struct image_elf image;
+
+    content.data[sizeof(Elf64_Ehdr) + offsetof(Elf64_Phdr, p_filesz)]++;
+    ck_assert_int_eq(image_elf_init(&image, content.data, content.length), IMAGE_E_DAMAGED);
+    free(content.data);
+}
+END_TEST
+
 START_TEST(what_is_something_else)
 {
     static const char *const texts[] = {"",
@@ -266,5 +278,6 @@ END_TEST
 
 UNIT_TESTS(a_profiler_is_read_in_every_class_and_byte_order, what_it_was_built_for,
            undefined_symbols_are_told_one_by_one, a_program_is_no_library,
-           what_a_linker_wrote_is_read, a_file_that_is_cut_is_damaged, what_is_something_else,
-           damage_does_no_harm, the_id_of_the_interface_is_found, every_allocation_may_fail);
+           what_a_linker_wrote_is_read, a_file_that_is_cut_is_damaged,
+           a_segment_behind_the_end_is_damage, what_is_something_else, damage_does_no_harm,
+           the_id_of_the_interface_is_found, every_allocation_may_fail);

@@ -70,6 +70,22 @@ START_TEST(a_file_that_is_cut_is_damaged)
 }
 END_TEST
 
+/* Also where all that we read is there. */
+START_TEST(a_section_behind_the_end_is_damage)
+{
+    enum { SIZE_OF_DATA = 16 };
+    size_t length;
+    uint8_t *data = unit_file_read(FIXTURES "/images/hook.dll", &length);
+    uint8_t *section = memmem(data, length, ".text", 5);
+    struct image_pe image;
+
+    ck_assert_ptr_nonnull(section);
+    section[SIZE_OF_DATA]++;
+    ck_assert_int_eq(image_pe_read(data, length, &image), IMAGE_E_DAMAGED);
+    free(data);
+}
+END_TEST
+
 START_TEST(what_is_something_else)
 {
     static const char dos[64] = "MZ";
@@ -102,5 +118,5 @@ START_TEST(damage_does_no_harm)
 }
 END_TEST
 
-UNIT_TESTS(what_a_hook_has_to_have, a_file_that_is_cut_is_damaged, what_is_something_else,
-           damage_does_no_harm);
+UNIT_TESTS(what_a_hook_has_to_have, a_file_that_is_cut_is_damaged,
+           a_section_behind_the_end_is_damage, what_is_something_else, damage_does_no_harm);
