@@ -45,14 +45,26 @@ static void put_code(const json_t *step, struct bytes *notes)
         bytes_put_format(notes, " (%s)", meaning);
 }
 
+/* What is wrong with its file, by the name that programs know. */
+static void put_file_code(const json_t *step, struct bytes *notes)
+{
+    const char *code = answer_text(step, "code"), *detail = answer_text(step, "detail");
+
+    if (detail)
+        bytes_put_format(notes, ": %s", detail);
+    if (code)
+        bytes_put_format(notes, " (%s)", code);
+}
+
 /* What there is to say besides the result. */
 static void put_step_notes(const json_t *step, struct bytes *notes)
 {
     const char *why = answer_text(step, "why"), *proof = answer_text(step, "proof");
-    const char *detail = answer_text(step, "proof_detail");
+    const char *detail = answer_text(step, "proof_detail"), *remedy = answer_text(step, "remedy");
 
     if (why && why[0] != '\0')
         put_note(notes, why);
+    put_file_code(step, notes);
     put_code(step, notes);
     if (answer_is_true(step, "unset"))
         put_note(notes, "to be taken away");
@@ -67,6 +79,8 @@ static void put_step_notes(const json_t *step, struct bytes *notes)
         bytes_put_format(notes, "%s%s%s%s", proof, detail ? " (" : "", detail ? detail : "",
                          detail ? ")" : "");
     }
+    if (remedy)
+        bytes_put_format(notes, ". %s", remedy);
 }
 
 static enum output_style step_style(const json_t *step)

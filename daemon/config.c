@@ -198,8 +198,9 @@ static void take_main_file(struct files *files, const char *name)
     close(fd);
 }
 
-static bool trust_folder(void *context, const struct stat *status)
+static bool trust_folder(void *context, const struct stat *status, int place)
 {
+    (void)place;
     return !S_ISDIR(status->st_mode) || !mistrust(context, status);
 }
 

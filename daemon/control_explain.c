@@ -365,7 +365,8 @@ static bool take_given(struct subject *subject, struct control_call *call, json_
 static int check_files(struct subject *subject, struct control_call *call)
 {
     struct plan *plan = &subject->plan;
-    struct action_question question = {.pid = subject->pid, .wanted = FACTS_FILES};
+    struct action_question question = {.pid = subject->pid,
+                                       .wanted = FACTS_ENVIRON | FACTS_FILES | FACTS_IMAGES};
     const struct facts *facts;
     int error = 0;
 

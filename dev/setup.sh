@@ -4,7 +4,7 @@
 # and says what it does.
 
 # The packages that build the programs, and those that only test them.
-build_packages="autoconf automake gcc git libbsd-dev libc6-dev libcurl4-gnutls-dev libevent-dev
+build_packages="autoconf automake gcc git libbsd-dev libc6-dev libcurl4-gnutls-dev libelf-dev libevent-dev
     libjansson-dev libmd-dev libmicrohttpd-dev libsmartcols-dev libsystemd-dev libyaml-dev make
     pkg-config"
 test_packages="check clang clang-format debootstrap libxml2 llvm mandoc musl-tools patch procps python3 python3-pytest

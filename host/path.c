@@ -56,7 +56,7 @@ static int enter(const struct path_walk *walk, struct place *at, struct place ne
 {
     leave(at);
     *at = next;
-    return walk->step(walk->context, &at->status) ? 0 : -ECANCELED;
+    return walk->step(walk->context, &at->status, at->fd) ? 0 : -ECANCELED;
 }
 
 /* At the first component, of the path itself or of what a link led to. */

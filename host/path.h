@@ -23,8 +23,9 @@ struct path_walk {
     int start; /* where a relative path begins; not looked at for an absolute one */
     enum path_bound bound;
     /* Called for the first folder and for everything after it but the links, and so for what the
-     * path leads to as the last. False ends the walk with -ECANCELED. */
-    bool (*step)(void *context, const struct stat *status);
+     * path leads to as the last, with an O_PATH descriptor of it. False ends the walk with
+     * -ECANCELED. */
+    bool (*step)(void *context, const struct stat *status, int place);
     void *context;
 };
 

@@ -39,8 +39,13 @@ struct facts *facts_free(struct facts *facts)
     free(facts->environ.data);
     free(facts->parent_exe.data);
     for (size_t i = 0; i < facts->n_files; i++) {
-        free(facts->files[i].path);
-        free(facts->files[i].nodes);
+        struct facts_file *file = &facts->files[i];
+
+        for (size_t k = 0; k < file->n_nodes; k++)
+            free(file->nodes[k].acl);
+        free(file->nodes);
+        free(file->image.detail);
+        free(file->path);
     }
     free(facts->files);
     free(facts);

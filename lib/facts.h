@@ -6,9 +6,9 @@
  * between the core, which asks, and the shell, which looks.
  *
  * An answer carries what the kernel said, as raw bytes or as an errno; what the
- * bytes mean is worked out in the core (procfs.h, cgroup.h, attributes.h). So
- * whoever looks parses nothing, and what is parsed can be tested without a
- * process. A fact that was not asked for has the error ENODATA.
+ * bytes mean is worked out in the core (procfs.h, cgroup.h, attributes.h). Only
+ * of what is in files, which is too much to carry over, whoever looks says what
+ * it means (image.h, needs.h). A fact that was not asked for has the error ENODATA.
  */
 
 #include <stdbool.h>
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "lib/moment.h"
+#include "lib/preflight.h"
 #include "lib/util.h"
 
 enum facts_wanted {
@@ -30,6 +31,7 @@ enum facts_wanted {
     FACTS_THREADS = 1 << 8,   /* /proc/PID/task/TID/comm of every thread */
     FACTS_FILES = 1 << 9,     /* files named in the question */
     FACTS_FREEZER = 1 << 10,  /* whether its cgroup is frozen */
+    FACTS_IMAGES = 1 << 11,   /* and what is in those files, as far as a runtime loads them */
 };
 
 /* What is read of one text at most; the rest is cut off and said to be. */
@@ -39,6 +41,8 @@ enum {
     FACTS_ENVIRON_MAX = 1024 * 1024,
     FACTS_THREADS_MAX = 64,
     FACTS_NODES_MAX = 128, /* on the way to a file; no sane one has more */
+    FACTS_ACL_MAX = 2048,  /* bytes of a list of who may do what; longer ones are unknown */
+    FACTS_DETAIL_MAX = 256,
 };
 
 struct facts_text {
@@ -53,11 +57,43 @@ struct facts_thread {
     char name[16];
 };
 
+/* Whether the process has a right over the component that goes before its mode bits. */
+enum facts_override {
+    FACTS_OVERRIDE_UNKNOWN,
+    FACTS_OVERRIDE_NO,
+    FACTS_OVERRIDE_YES,
+};
+
+enum { FACTS_OVERRIDES = FACTS_OVERRIDE_YES + 1 };
+
 /* What one component of a path is; numbers as the daemon's user namespace has them. */
 struct facts_node {
     uint32_t mode; /* st_mode */
     uint32_t owner;
     uint32_t group;
+    enum facts_override override; /* only known with FACTS_IMAGES, as the next two */
+    bool has_unknown_acl;
+    uint8_t *acl; /* POSIX access control list, as the extended attribute has it; NULL for none */
+    size_t acl_length;
+};
+
+enum facts_image_kind {
+    FACTS_IMAGE_UNKNOWN, /* not asked for, or could not be read */
+    FACTS_IMAGE_OTHER,
+    FACTS_IMAGE_ELF,
+    FACTS_IMAGE_PE,
+};
+
+enum { FACTS_IMAGE_KINDS = FACTS_IMAGE_PE + 1 };
+
+/* What is in a file. */
+struct facts_image {
+    enum facts_image_kind kind;
+    bool is_noexec;         /* nothing on its file system may be run */
+    bool reads_environment; /* it takes variables from the C library */
+    bool names_info11;      /* it knows how to ask the runtime for variables */
+    enum preflight problem; /* as a file of its kind; PREFLIGHT_GOOD when nothing is known */
+    char *detail;           /* of the problem, foreign text; NULL when there is none */
 };
 
 /* A file as the process would meet it: looked up below its root and, for a relative path, from its
@@ -71,6 +107,7 @@ struct facts_file {
      * to. When the look-up failed, the folders up to there. */
     struct facts_node *nodes;
     size_t n_nodes;
+    struct facts_image image;
 };
 
 struct facts {

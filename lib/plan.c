@@ -27,8 +27,10 @@ void plan_init(struct plan *plan)
 
 void plan_deinit(struct plan *plan)
 {
-    for (size_t i = 0; i < plan->n_steps; i++)
+    for (size_t i = 0; i < plan->n_steps; i++) {
         free(plan->steps[i].old_value);
+        free(plan->steps[i].detail);
+    }
     free(plan->steps);
     free(plan->primer_names);
     free(plan->primer_libraries);
@@ -266,7 +268,9 @@ int plan_build(struct plan *plan, const struct policy_rule *rule, bool knows_pri
     has_primer = knows_primer && plan->n_steps > 0 && may_need_primer(rule, &is_required);
     if (has_primer && add_primer_variables(plan, rule, is_required) != 0)
         return -ENOMEM;
-    if (add_switches(plan, rule) != 0 || add_profilers(plan, rule) != 0)
+    if (add_switches(plan, rule) != 0)
+        return -ENOMEM;
+    if (add_profilers(plan, rule) != 0)
         return -ENOMEM;
     if (has_primer && add_primer(plan, rule, is_required) != 0)
         return -ENOMEM;
@@ -435,16 +439,9 @@ static struct step *find_primer(struct plan *plan)
     return NULL;
 }
 
-/* Nobody could look into it so far. */
-static enum plan_reading reading_of(const struct step *step)
-{
-    (void)step;
-    return PLAN_READING_UNKNOWN;
-}
-
 static bool is_primed(const struct step *step)
 {
-    return step->kind == STEP_PROFILER && plan_needs_primer(step->primer, reading_of(step));
+    return step->kind == STEP_PROFILER && plan_needs_primer(step->primer, step->reading);
 }
 
 /* A profiler that is to be loaded with the primer is not loaded, or said to be without it. */
@@ -497,20 +494,61 @@ void plan_judge_primer(struct plan *plan)
         go_without_primer(plan);
 }
 
+/* Only who can ask the runtime for variables, and has nothing to ask anybody else with, is sure to
+ * do without the primer. */
+static enum plan_reading reading_of(const struct facts_image *image)
+{
+    if (image->kind != FACTS_IMAGE_ELF)
+        return PLAN_READING_UNKNOWN;
+    if (image->reads_environment)
+        return PLAN_READING_NATIVE;
+    return image->names_info11 ? PLAN_READING_RUNTIME : PLAN_READING_UNKNOWN;
+}
+
+/* A file as one that is loaded for a step: what its kind is there for, and what is wrong with it.
+ */
+static enum preflight judge_image(const struct facts_image *image, enum step_kind kind)
+{
+    bool is_profiler = kind == STEP_PROFILER || kind == STEP_PRIMER;
+
+    if (image->kind == FACTS_IMAGE_UNKNOWN)
+        return image->problem;
+    if (image->kind != (is_profiler ? FACTS_IMAGE_ELF : FACTS_IMAGE_PE))
+        return is_profiler ? PREFLIGHT_NOT_ELF : PREFLIGHT_NOT_MANAGED;
+    return is_profiler && image->is_noexec ? PREFLIGHT_NO_EXEC : image->problem;
+}
+
+/* Without memory for the detail there is none. */
+static void refuse_file(struct step *step, enum preflight code, const char *detail)
+{
+    if (step->result != STEP_PENDING)
+        return;
+    plan_refuse(step, preflight_why(code));
+    step->code = code;
+    step->detail = detail ? strdup(detail) : NULL;
+}
+
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
         const struct facts_file *file;
-        const char *why;
+        enum preflight code = PREFLIGHT_LOOK_FAILED;
 
         if (step->kind == STEP_VARIABLE || step->kind == STEP_RESUME)
             continue;
         file = find_file(facts, step->name);
-        why = file ? access_refusal(file, attributes) : "was not looked at";
-        if (why)
-            plan_refuse(step, why);
+        if (file)
+            code = access_judge(file, attributes);
+        if (code != PREFLIGHT_GOOD) {
+            refuse_file(step, code, NULL);
+            continue;
+        }
+        step->reading = reading_of(&file->image);
+        code = judge_image(&file->image, step->kind);
+        if (code != PREFLIGHT_GOOD)
+            refuse_file(step, code, code == file->image.problem ? file->image.detail : NULL);
     }
     plan_judge_primer(plan);
 }

@@ -30,6 +30,7 @@
 #include "lib/command.h"
 #include "lib/moment.h"
 #include "lib/policy.h"
+#include "lib/preflight.h"
 #include "lib/util.h"
 
 struct attributes;
@@ -62,6 +63,13 @@ enum step_old {
     STEP_OLD_PRESENT,
 };
 
+/* What the file of a profiler says about how it is configured. */
+enum plan_reading {
+    PLAN_READING_UNKNOWN,
+    PLAN_READING_NATIVE,  /* by the environment of the process, and not by the runtime's */
+    PLAN_READING_RUNTIME, /* by the runtime's */
+};
+
 struct step {
     enum step_kind kind;
     enum step_result result;
@@ -80,7 +88,10 @@ struct step {
     struct moment at;   /* when the result was known */
     const char *why;    /* a constant: why it was refused or skipped without asking, what of it was
                          * lost, or what is wrong though it was answered OK; else NULL */
-    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
+    enum preflight code;       /* what is wrong with its file; PREFLIGHT_GOOD otherwise */
+    char *detail;              /* of that: foreign text, or NULL */
+    enum plan_reading reading; /* of a profiler: by what its file shows */
+    const char *name;          /* the variable, or the path; NULL for Resume. The policy's */
     const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
     bool is_for_primer; /* a variable that is the primer's and not the rule's */
     const struct guid *clsid;
@@ -144,13 +155,6 @@ struct step *plan_add_resume(struct plan *plan);
  * The checks that need no question to the runtime. Each refuses the steps that
  * cannot be done, with the reason.
  */
-
-/* What the file of a profiler says about how it is configured. */
-enum plan_reading {
-    PLAN_READING_UNKNOWN,
-    PLAN_READING_NATIVE,  /* by the environment of the process, and not by the runtime's */
-    PLAN_READING_RUNTIME, /* by the runtime's, or by none */
-};
 
 /* True when the primer has something to do for a profiler of that key; one that nobody could look
  * into may need it. */

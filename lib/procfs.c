@@ -292,3 +292,55 @@ bool procfs_read_motion(const char *text, size_t length, struct procfs_motion *r
     *ret_motion = (struct procfs_motion){.state = state, .n_switches = n_wished + n_forced};
     return true;
 }
+
+static bool read_hexadecimal(struct rest word, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+
+    if (word.length == 0 || word.length > 16)
+        return false;
+    for (size_t i = 0; i < word.length; i++) {
+        static const char digits[] = "0123456789abcdef";
+        const char *digit = memchr(digits, word.at[i], 16);
+
+        if (!digit)
+            return false;
+        number = number << 4 | (uint64_t)(digit - digits);
+    }
+    *ret_number = number;
+    return true;
+}
+
+bool procfs_read_capabilities(const char *text, size_t length, uint64_t *ret_rights)
+{
+    struct rest rest = {text, length};
+    const char *end;
+
+    while (rest.length > 0 && (end = memchr(rest.at, '\n', rest.length))) {
+        struct rest line = {rest.at, (size_t)(end - rest.at)}, word;
+
+        rest_skip(&rest, line.length + 1);
+        if (take_name(&line, "CapEff:"))
+            return next_word(&line, &word) && read_hexadecimal(word, ret_rights);
+    }
+    return false;
+}
+
+bool procfs_map_has(const char *text, size_t length, uint32_t id)
+{
+    struct rest rest = {text, length};
+    const char *end;
+
+    while (rest.length > 0 && (end = memchr(rest.at, '\n', rest.length))) {
+        struct rest line = {rest.at, (size_t)(end - rest.at)};
+        uint64_t inside, outside, n;
+
+        rest_skip(&rest, line.length + 1);
+        if (!next_number(&line, UINT32_MAX, &inside) || !next_number(&line, UINT32_MAX, &outside) ||
+            !next_number(&line, UINT32_MAX, &n))
+            return false;
+        if (id >= outside && id - outside < n)
+            return true;
+    }
+    return false;
+}

@@ -50,6 +50,13 @@ bool procfs_read_stat(const char *text, size_t length, struct procfs_stat *ret_s
 bool procfs_read_status(const char *text, size_t length,
                         struct procfs_status *ret_status) MUST_CHECK;
 
+/* The rights that a process has in its user namespace, out of its status: one bit each, as in
+ * linux/capability.h. False when the line is not there, or malformed. */
+bool procfs_read_capabilities(const char *text, size_t length, uint64_t *ret_rights) MUST_CHECK;
+
+/* Whether a user or group, by our number, is one of those in a uid_map or gid_map. */
+bool procfs_map_has(const char *text, size_t length, uint32_t id);
+
 /* Of a text that is whole, of a process of our own. False, and nothing returned, when one of its
  * three lines is missing or malformed. */
 bool procfs_read_motion(const char *text, size_t length,

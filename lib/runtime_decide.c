@@ -68,11 +68,11 @@ static bool ask_plan_facts(struct runtime *runtime)
         if (plan->steps[i].kind != STEP_VARIABLE)
             files[n_files++] = plan->steps[i].name;
     }
-    is_asked =
-        broker_ask(runtime->broker, QUESTION_PLAN, NULL, runtime,
-                   FACTS_STAT | FACTS_THREADS | FACTS_ENVIRON | (n_files > 0 ? FACTS_FILES : 0) |
-                       (runtime->is_unseen ? broker_facts_wanted(runtime->policy) : 0),
-                   files, n_files);
+    is_asked = broker_ask(runtime->broker, QUESTION_PLAN, NULL, runtime,
+                          FACTS_STAT | FACTS_THREADS | FACTS_ENVIRON |
+                              (n_files > 0 ? FACTS_FILES | FACTS_IMAGES : 0) |
+                              (runtime->is_unseen ? broker_facts_wanted(runtime->policy) : 0),
+                          files, n_files);
     free(files);
     return is_asked;
 }

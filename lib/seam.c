@@ -17,10 +17,12 @@ enum {
     ERRNO_MAX = 4095,
     LINK_MAX_SIZE = 16 * 1024,
     THREAD_SIZE = 4 + 16,
-    NODE_SIZE = 3 * 4,
     FACT_END = 0,
     FACTS_ALL = FACTS_STAT | FACTS_STATUS | FACTS_EXE | FACTS_ARGUMENTS | FACTS_CWD | FACTS_CGROUP |
-                FACTS_ENVIRON | FACTS_PARENT | FACTS_THREADS | FACTS_FILES | FACTS_FREEZER,
+                FACTS_ENVIRON | FACTS_PARENT | FACTS_THREADS | FACTS_FILES | FACTS_FREEZER |
+                FACTS_IMAGES,
+    /* Those that come with each file, and not by themselves. */
+    FACTS_OF_FILES = FACTS_FILES | FACTS_IMAGES,
 };
 
 /* Frames. */
@@ -252,17 +254,52 @@ void seam_put_fact(struct bytes *out, const struct facts *facts, uint32_t fact)
     }
 }
 
+static void put_node(struct bytes *out, const struct facts_node *node)
+{
+    bytes_put_u32(out, node->mode);
+    bytes_put_u32(out, node->owner);
+    bytes_put_u32(out, node->group);
+    bytes_put_u8(out, (uint8_t)node->override);
+    bytes_put_u8(out, node->has_unknown_acl);
+    bytes_put_u16(out, (uint16_t)node->acl_length);
+    if (node->acl_length > 0)
+        bytes_put_run(out, node->acl, node->acl_length);
+}
+
+static void put_image(struct bytes *out, const struct facts_image *image)
+{
+    size_t length = image->detail ? strlen(image->detail) : 0;
+
+    bytes_put_u8(out, (uint8_t)image->kind);
+    bytes_put_u8(out, image->is_noexec);
+    bytes_put_u8(out, image->reads_environment);
+    bytes_put_u8(out, image->names_info11);
+    bytes_put_u8(out, (uint8_t)image->problem);
+    bytes_put_u16(out, (uint16_t)length);
+    if (length > 0)
+        bytes_put_run(out, image->detail, length);
+}
+
+/* What comes before a frame's content is its length, so that is put together first. */
 void seam_put_file(struct bytes *out, const struct facts_file *file)
 {
-    put_head(out, 4 + 8 + 8 + file->n_nodes * NODE_SIZE, FACTS_FILES);
-    bytes_put_u32(out, (uint32_t)file->error);
-    bytes_put_u64(out, file->device);
-    bytes_put_u64(out, file->inode);
-    for (size_t i = 0; i < file->n_nodes; i++) {
-        bytes_put_u32(out, file->nodes[i].mode);
-        bytes_put_u32(out, file->nodes[i].owner);
-        bytes_put_u32(out, file->nodes[i].group);
+    struct bytes content;
+
+    bytes_init(&content, SEAM_ANSWER_MAX);
+    bytes_put_u32(&content, (uint32_t)file->error);
+    bytes_put_u64(&content, file->device);
+    bytes_put_u64(&content, file->inode);
+    bytes_put_u32(&content, (uint32_t)file->n_nodes);
+    for (size_t i = 0; i < file->n_nodes; i++)
+        put_node(&content, &file->nodes[i]);
+    put_image(&content, &file->image);
+    if (bytes_finish(&content) == 0) {
+        put_head(out, content.length, FACTS_FILES);
+        bytes_put_run(out, content.data, content.length);
+    } else {
+        out->error = content.error;
     }
+    bytes_deinit(&content);
 }
 
 void seam_put_end(struct bytes *out, bool is_alive)
@@ -322,40 +359,95 @@ static bool take_threads(struct facts *facts, struct bytes_reader *reader)
     return true;
 }
 
-static bool take_node(struct facts_node *node, struct bytes_reader *reader)
+/* False when it is malformed; where memory runs out, `*ret_error` is ENOMEM. */
+static bool take_acl(struct facts_node *node, struct bytes_reader *reader, int *ret_error)
 {
-    return bytes_get_u32(reader, &node->mode) && bytes_get_u32(reader, &node->owner) &&
-           bytes_get_u32(reader, &node->group);
-}
+    const uint8_t *acl;
+    uint16_t length;
 
-static bool take_nodes(struct facts_file *file, struct bytes_reader *reader)
-{
-    size_t n_nodes = reader->left / NODE_SIZE;
-
-    file->nodes = calloc(n_nodes + 1, sizeof *file->nodes);
-    if (!file->nodes)
+    if (!bytes_get_u16(reader, &length) || length > FACTS_ACL_MAX ||
+        !bytes_get_run(reader, length, &acl) || (length > 0 && node->has_unknown_acl))
         return false;
-    while (file->n_nodes < n_nodes && take_node(&file->nodes[file->n_nodes], reader))
-        file->n_nodes++;
+    if (length == 0)
+        return true;
+    node->acl = malloc(length);
+    if (!node->acl) {
+        *ret_error = ENOMEM;
+        return true;
+    }
+    memcpy(node->acl, acl, length);
+    node->acl_length = length;
     return true;
 }
 
+static bool take_node(struct facts_node *node, struct bytes_reader *reader, int *ret_error)
+{
+    uint8_t override;
+
+    if (!bytes_get_u32(reader, &node->mode) || !bytes_get_u32(reader, &node->owner) ||
+        !bytes_get_u32(reader, &node->group) || !bytes_get_u8(reader, &override) ||
+        override >= FACTS_OVERRIDES || !get_bool(reader, &node->has_unknown_acl))
+        return false;
+    node->override = override;
+    return take_acl(node, reader, ret_error);
+}
+
+static bool take_nodes(struct facts_file *file, struct bytes_reader *reader, int *ret_error)
+{
+    uint32_t n_nodes;
+
+    if (!bytes_get_u32(reader, &n_nodes) || n_nodes > FACTS_NODES_MAX)
+        return false;
+    file->nodes = calloc((size_t)n_nodes + 1, sizeof *file->nodes);
+    if (!file->nodes)
+        *ret_error = ENOMEM;
+    while (file->nodes && file->n_nodes < n_nodes) {
+        if (!take_node(&file->nodes[file->n_nodes++], reader, ret_error))
+            return false;
+    }
+    return true;
+}
+
+static bool take_image(struct facts_image *image, struct bytes_reader *reader, int *ret_error)
+{
+    const uint8_t *detail;
+    uint8_t kind, problem;
+    uint16_t length;
+
+    if (!bytes_get_u8(reader, &kind) || kind >= FACTS_IMAGE_KINDS ||
+        !get_bool(reader, &image->is_noexec) || !get_bool(reader, &image->reads_environment) ||
+        !get_bool(reader, &image->names_info11) || !bytes_get_u8(reader, &problem) ||
+        problem >= PREFLIGHT_COUNT || !bytes_get_u16(reader, &length) ||
+        length >= FACTS_DETAIL_MAX || !bytes_get_run(reader, length, &detail) ||
+        memchr(detail, '\0', length) || reader->left != 0)
+        return false;
+    image->kind = kind;
+    image->problem = problem;
+    if (length == 0)
+        return true;
+    image->detail = strndup((const char *)detail, length);
+    if (!image->detail)
+        *ret_error = ENOMEM;
+    return true;
+}
+
+/* Without memory for all of it, the file is one of which nothing is known. */
 static bool take_file(struct seam_answer *answer, struct bytes_reader *reader)
 {
     struct facts_file *file;
     uint64_t device, inode;
-    int error;
+    int error, own_error = 0;
 
     if (answer->n_files == answer->n_sent || !get_error(reader, &error) ||
-        !bytes_get_u64(reader, &device) || !bytes_get_u64(reader, &inode) ||
-        reader->left % NODE_SIZE != 0 || reader->left / NODE_SIZE > FACTS_NODES_MAX)
+        !bytes_get_u64(reader, &device) || !bytes_get_u64(reader, &inode))
         return false;
-    file = &answer->facts->files[answer->n_files++];
-    if (!take_nodes(file, reader)) {
-        file->error = ENOMEM;
-        return true;
-    }
-    file->error = error;
+    file = &answer->facts->files[answer->n_files];
+    if (!take_nodes(file, reader, &own_error))
+        return false;
+    if (own_error == 0 && !take_image(&file->image, reader, &own_error))
+        return false;
+    answer->n_files++;
+    file->error = own_error != 0 ? own_error : error;
     file->device = device;
     file->inode = inode;
     return true;
@@ -437,7 +529,7 @@ int seam_answer_init(struct seam_answer *answer, const struct action_question *q
     *answer = (struct seam_answer){
         .facts = facts_new(question->wanted, ENODATA),
         /* What the process is has to be known of each answer. */
-        .missing = (question->wanted | FACTS_STAT) & ~(uint32_t)FACTS_FILES,
+        .missing = (question->wanted | FACTS_STAT) & ~(uint32_t)FACTS_OF_FILES,
         .n_sent = seam_question_files(question),
     };
     if (answer->facts && add_files(answer, question) == 0)

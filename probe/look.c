@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "host/path.h"
 #include "lib/bytes.h"
 #include "lib/procfs.h"
+#include "probe/images.h"
 
 enum {
     NAME_SIZE = 64, /* of "/proc/PID/task/TID/comm" and the like */
@@ -182,29 +184,100 @@ static void read_freezer(struct facts *facts, int32_t pid)
     free(cgroup.data);
 }
 
-static bool add_node(void *context, const struct stat *status)
+/* What it takes to tell what the process may do with files. */
+struct looker {
+    struct facts_file *file;
+    struct facts_text status;
+    struct facts_text users; /* of its user namespace */
+    struct facts_text groups;
+    struct images *images; /* NULL when nobody asked what is in the files */
+};
+
+static void looker_init(struct looker *looker, const struct facts *facts,
+                        const struct action_question *question, int root)
 {
-    struct facts_file *file = context;
+    *looker = (struct looker){.file = NULL};
+    if (!(question->wanted & FACTS_IMAGES) || root < 0)
+        return;
+    read_proc(&looker->status, question->pid, "status", FACTS_TEXT_MAX);
+    read_proc(&looker->users, question->pid, "uid_map", FACTS_TEXT_MAX);
+    read_proc(&looker->groups, question->pid, "gid_map", FACTS_TEXT_MAX);
+    looker->images = images_new(question->pid, root, &facts->environ);
+}
+
+static void looker_deinit(struct looker *looker)
+{
+    free(looker->status.data);
+    free(looker->users.data);
+    free(looker->groups.data);
+    images_free(looker->images);
+}
+
+/* Rights over files go before their mode bits when the user namespace has both of their ids. */
+static enum facts_override override_of(const struct looker *looker, const struct stat *status)
+{
+    static const uint64_t may_read = 1 << 1 | 1 << 2; /* CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH */
+    uint64_t rights;
+
+    if (looker->users.length == 0 || looker->groups.length == 0 || looker->status.length == 0 ||
+        !procfs_read_capabilities(looker->status.data, looker->status.length, &rights))
+        return FACTS_OVERRIDE_UNKNOWN;
+    return (rights & may_read) != 0 &&
+                   procfs_map_has(looker->users.data, looker->users.length, status->st_uid) &&
+                   procfs_map_has(looker->groups.data, looker->groups.length, status->st_gid)
+               ? FACTS_OVERRIDE_YES
+               : FACTS_OVERRIDE_NO;
+}
+
+static void read_acl(struct facts_node *node, int place)
+{
+    uint8_t acl[FACTS_ACL_MAX];
+    char name[NAME_SIZE];
+    ssize_t length;
+
+    snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+    length = getxattr(name, "system.posix_acl_access", acl, sizeof acl);
+    if (length > 0)
+        node->acl = malloc((size_t)length);
+    if (node->acl) {
+        memcpy(node->acl, acl, (size_t)length);
+        node->acl_length = (size_t)length;
+    } else {
+        node->has_unknown_acl = length > 0 || (length < 0 && errno != ENODATA && errno != ENOTSUP);
+    }
+}
+
+static bool add_node(void *context, const struct stat *status, int place)
+{
+    struct looker *looker = context;
+    struct facts_file *file = looker->file;
+    struct facts_node *node;
 
     if (file->n_nodes == FACTS_NODES_MAX)
         return false;
-    file->nodes[file->n_nodes++] = (struct facts_node){.mode = status->st_mode,
-                                                       .owner = status->st_uid,
-                                                       .group = status->st_gid};
+    node = &file->nodes[file->n_nodes++];
+    *node = (struct facts_node){.mode = status->st_mode,
+                                .owner = status->st_uid,
+                                .group = status->st_gid};
+    if (looker->images) {
+        node->override = override_of(looker, status);
+        read_acl(node, place);
+    }
     file->device = status->st_dev;
     file->inode = status->st_ino;
     return true;
 }
 
-/* Looks at everything on the way and at the file itself, without opening it. */
-static void look_at_file(struct facts_file *file, int root, int cwd)
+/* Looks at everything on the way and at the file itself, which is opened only to look into it. */
+static void look_at_file(struct looker *looker, int root, int cwd)
 {
+    struct facts_file *file = looker->file;
     struct path_walk walk = {
         .root = root,
         .start = cwd,
         .bound = PATH_IN_ROOT,
         .step = add_node,
-        .context = file,
+        .context = looker,
     };
     int fd;
 
@@ -215,6 +288,8 @@ static void look_at_file(struct facts_file *file, int root, int cwd)
     }
     fd = path_follow(&walk, file->path);
     file->error = fd >= 0 ? 0 : fd == -ECANCELED ? ENAMETOOLONG : -fd;
+    if (fd >= 0 && looker->images)
+        images_look(looker->images, fd, file->path, &file->image);
     if (fd >= 0)
         close(fd);
 }
@@ -232,12 +307,15 @@ static void look_at_files(struct facts *facts, const struct action_question *que
                           const struct look_listener *listener)
 {
     int root = open_start(question->pid, "root"), cwd = -1;
+    struct looker looker;
 
+    looker_init(&looker, facts, question, root);
     facts->files = calloc(question->n_files, sizeof *facts->files);
     for (size_t i = 0; facts->files && i < question->n_files; i++) {
         struct facts_file *file = &facts->files[facts->n_files];
         bool is_relative = question->files[i][0] != '/';
 
+        looker.file = file;
         file->path = strdup(question->files[i]);
         if (!file->path)
             break;
@@ -247,10 +325,11 @@ static void look_at_files(struct facts *facts, const struct action_question *que
         if (root < 0 || (is_relative && cwd < 0))
             file->error = EACCES;
         else
-            look_at_file(file, root, cwd);
+            look_at_file(&looker, root, cwd);
         if (listener)
             listener->file(listener->context, file);
     }
+    looker_deinit(&looker);
     if (root >= 0)
         close(root);
     if (cwd >= 0)

@@ -3,7 +3,8 @@
 
 /*
  * Looks at a process: answers a question of the core with what the kernel says.
- * It parses nothing but a start time. Any of it may take for ever, for a process
+ * It parses little: start times, whose files are whose, and by probe/images what
+ * is in files. Any of it may take for ever, for a process
  * whose memory or files are on a file system that does not answer: what cannot
  * is read first, and each thing is told as soon as it is known.
  */

@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "fixtures"))
 
 import apps  # noqa: E402
 import harness  # noqa: E402

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 
+import images
 import pytest
 from lines import TIMEOUT, Lines
 
@@ -113,17 +114,17 @@ class Folder:
     def file(self, name, content):
         """Makes a file that everybody may read; returns its path as text."""
         path = self.path / name
-        path.write_text(content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
         path.chmod(0o644)
         return str(path)
 
     def hook(self, name="Hook.dll"):
         """A file that fake runtimes take for a startup hook."""
-        return self.file(name, "fake-hook: ok\n")
+        return self.file(name, images.hook())
 
     def profiler(self, name="profiler.so", word="main"):
         """A file that fake runtimes take for a profiler."""
-        return self.file(name, f"fake-profiler: {word}\n")
+        return self.file(name, images.profiler(word))
 
     def program(self, path):
         """A copy of a program that everybody may start, wherever the original is."""

@@ -228,14 +228,17 @@ def test_a_hook_that_throws_ends_the_program(daemon, start, rig, name):
 
 
 @pytest.mark.parametrize("name", CORECLR)
-def test_a_profiler_that_does_not_load_is_only_not_there(daemon, start, rig, folder, name):
-    """Likewise; and the ones after it are loaded."""
+def test_a_profiler_that_cannot_load_is_left_out(daemon, start, rig, folder, name):
+    """A runtime would answer that all is well; the ones after it are loaded."""
+    none = folder.file("none.so", "no library")
     profilers = [
-        {"clsid": rig.profiler_clsid, "path": folder.file("none.so", "no library")},
+        {"clsid": rig.profiler_clsid, "path": none, "required": False},
         {"clsid": rig.profiler_notify_clsid, "path": rig.profiler_notify},
     ]
     one = daemon([whole_rule(rig, profilers=profilers)])
     app = start(name, one.socket)
     assert told(app) == {**WHOLE, "profiler": None}
-    assert one.receipt(app.pid, "running").outcome == "applied"
+    receipt = one.receipt(app.pid, "running")
+    step = receipt.step("profiler", none)
+    assert (receipt.outcome, step["result"], step["code"], step["attempts"]) == ("applied", "refused", "not-elf", 0)
     app.finish()

@@ -113,14 +113,14 @@ def test_the_user_of_the_program_may_not_read_it(daemon, fake, folder, closed, w
     assert other.commands()[-2:] == [f"hook {path}", "resume"]
 
 
-# Becomes the fake in a mount namespace of its own, where the folder $0 is another one, with or without a hook in it.
+# Becomes the fake in a mount namespace of its own, where the folder $0 is another one, with a copy of $1 in it if any.
 OTHER_VIEW = """
-mount -t tmpfs none "$0" && { [ "$1" = without ] || echo "fake-hook: ok" >"$0/Hook.dll"; } && shift && exec "$@"
+mount -t tmpfs none "$0" && { [ -z "$1" ] || cp "$1" "$0/Hook.dll"; } && shift && exec "$@"
 """
 
 
-def other_view(place, has_hook):
-    return ["unshare", "-m", "sh", "-c", OTHER_VIEW, str(place), "with" if has_hook else "without"]
+def other_view(place, hook):
+    return ["unshare", "-m", "sh", "-c", OTHER_VIEW, str(place), hook]
 
 
 @needs_namespaces
@@ -132,7 +132,7 @@ def test_it_is_there_only_for_one_of_the_two(daemon, fake, folder, is_for_target
     if not is_for_target:
         folder.hook("lib/Hook.dll")
     one = daemon([plan("hook", path)])
-    runtime = fake(one.socket, prefix=other_view(place, is_for_target))
+    runtime = fake(one.socket, prefix=other_view(place, folder.hook("Other.dll") if is_for_target else ""))
     commands = runtime.commands()
     receipt = one.receipt(runtime.pid, "running")
     if is_for_target:

@@ -49,8 +49,8 @@ static void check_again(const struct facts *facts, const struct action_question 
     struct bytes out;
 
     bytes_init(&out, SIZE_MAX - 1);
-    for (uint32_t fact = 1; fact <= FACTS_FREEZER; fact <<= 1) {
-        if (fact != FACTS_FILES && ((question->wanted | FACTS_STAT) & fact))
+    for (uint32_t fact = 1; fact <= FACTS_IMAGES; fact <<= 1) {
+        if (fact != FACTS_FILES && fact != FACTS_IMAGES && ((question->wanted | FACTS_STAT) & fact))
             seam_put_fact(&out, facts, fact);
     }
     for (size_t i = 0; i < facts->n_files; i++)
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     question.n_files = fuzz_take_u8(&input) % (FILES_MAX + 1);
     question.wanted = fuzz_take_u8(&input);
-    question.wanted |= (fuzz_take_u8(&input) % 8U) << 8;
+    question.wanted |= (fuzz_take_u8(&input) % 16U) << 8;
     if (!(question.wanted & FACTS_FILES))
         question.n_files = 0;
     FUZZ_HOLDS(seam_answer_init(&answer, &question) == 0);

@@ -94,9 +94,8 @@ void history_write_policy(const struct history *history, char *text, size_t size
              ONE_OF(&dice, "1s", "5s"), ONE_OF(&others, "/opt/primer.so", "/opt/absent.so"),
              ONE_OF(&dice, "stop", "next"), history->generation, ONE_OF(&dice, "true", "false"),
              ONE_OF(&dice, "true", "false"), ONE_OF(&others, "auto", "always", "never"),
-             ONE_OF(&own, "skip", "replace", "fail"),
-             ONE_OF(&dice, "true", "false"), history->generation, history->generation,
-             history->generation, history->generation);
+             ONE_OF(&own, "skip", "replace", "fail"), ONE_OF(&dice, "true", "false"),
+             history->generation, history->generation, history->generation, history->generation);
 }
 
 void history_remember_limits(struct history *history)

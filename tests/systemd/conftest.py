@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "dotnet"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "fixtures"))
 
 import apps  # noqa: E402
 import inside  # noqa: E402

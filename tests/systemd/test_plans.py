@@ -7,6 +7,7 @@ import re
 import signal
 import time
 
+import images
 import inside
 import pytest
 from apps import CORECLR, WHOLE, told, whole_rule
@@ -41,8 +42,8 @@ class Simulated:
     def __init__(self, fleet):
         self.fleet = fleet
         self.many = None
-        HOOK.write_text("fake-hook: ok\n")
-        PROFILER.write_text("fake-profiler: main\n")
+        HOOK.write_bytes(images.hook())
+        PROFILER.write_bytes(images.profiler())
 
     def rule(self):
         return {

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 
+import images
 import inside
 import pytest
 from harness import NOBODY, NOGROUP
@@ -26,8 +27,8 @@ def plan(folder):
     """With a hook and a profiler, whose files every daemon sees."""
     folder.chmod(0o755)
     hook, profiler = folder / "Hook.dll", folder / "profiler.so"
-    hook.write_text("fake-hook: ok\n")
-    profiler.write_text("fake-profiler: main\n")
+    hook.write_bytes(images.hook())
+    profiler.write_bytes(images.profiler())
     planned = {
         "name": "planned",
         "match": {"container": "any", "exe": "*/fake-runtime"},

@@ -6,6 +6,7 @@ import pathlib
 import signal
 
 import faulty
+import images
 import inside
 import pytest
 from harness import Http
@@ -29,14 +30,14 @@ class Files:
         return self.path / name
 
     def _file(self, name, content):
-        (self.path / name).write_text(content)
+        (self.path / name).write_bytes(content)
         return str(self.path / name)
 
     def hook(self):
-        return self._file("Hook.dll", "fake-hook: ok\n")
+        return self._file("Hook.dll", images.hook())
 
     def profiler(self):
-        return self._file("profiler.so", "fake-profiler: main\n")
+        return self._file("profiler.so", images.profiler())
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@
 
 static char switch_name[] = PLAN_SWITCH, zero[] = "0", profiler[] = "/p.so", hook_a[] = "/a.dll",
             hook_b[] = "/b.dll";
-static struct policy_profiler profilers[] = {{.path = profiler, .is_required = true}};
+static struct policy_profiler profilers[] = {
+    {.path = profiler, .is_required = true, .primer = POLICY_PRIMER_NEVER}};
 static struct policy_hook hooks[] = {{.path = hook_a, .is_required = true}, {.path = hook_b}};
 static struct policy_variable variables[] = {
     {.name = switch_name, .value = zero, .is_required = true}};
@@ -206,6 +207,30 @@ START_TEST(what_the_rule_sets_counts)
 }
 END_TEST
 
+/* Nobody is left who needs it. */
+START_TEST(the_primer_is_left_out_with_them)
+{
+    static char name[] = "A";
+    static struct policy_variable one[] = {{.name = name, .value = zero, .is_required = true}};
+    const struct policy_rule rule = {
+        .variables = one,
+        .n_variables = 1,
+        .profilers = profilers,
+        .n_profilers = 1,
+    };
+    struct scene scene;
+
+    profilers[0].primer = POLICY_PRIMER_ALWAYS;
+    settle(&scene, &rule, OWN, sizeof OWN, 8);
+    for (size_t i = 0; i < scene.plan.n_steps; i++)
+        ck_assert_int_eq(scene.plan.steps[i].result, i == 0 ? STEP_PENDING : STEP_SKIPPED);
+    ck_assert_uint_eq(scene.plan.n_steps, 5);
+    ck_assert(!plan_has_failed(&scene.plan));
+    plan_deinit(&scene.plan);
+    profilers[0].primer = POLICY_PRIMER_NEVER;
+}
+END_TEST
+
 START_TEST(profilers_that_are_switched_off)
 {
     static const struct policy_rule rule = {.profilers = profilers, .n_profilers = 1};
@@ -298,5 +323,6 @@ START_TEST(what_was_refused_stays_so)
 END_TEST
 
 UNIT_TESTS(another_profiler_is_seen, what_is_left_out_is_missed, another_profiler_is_switched_off,
-           what_the_rule_sets_counts, profilers_that_are_switched_off, hooks_that_are_there_already,
+           what_the_rule_sets_counts, the_primer_is_left_out_with_them,
+           profilers_that_are_switched_off, hooks_that_are_there_already,
            what_was_refused_stays_so);

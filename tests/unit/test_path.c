@@ -19,9 +19,13 @@ static int root;
 static ino_t seen[64];
 static size_t n_seen, seen_max;
 
-static bool remember(void *context, const struct stat *status)
+static bool remember(void *context, const struct stat *status, int place)
 {
+    struct stat again;
+
     (void)context;
+    ck_assert_int_eq(fstat(place, &again), 0);
+    ck_assert_uint_eq(again.st_ino, status->st_ino);
     if (n_seen == seen_max)
         return false;
     seen[n_seen++] = status->st_ino;

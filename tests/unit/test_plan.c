@@ -413,6 +413,80 @@ START_TEST(a_record_fits_to_the_next_daemon)
 }
 END_TEST
 
+static struct facts *facts_of_files(const struct plan *plan, enum facts_image_kind kind,
+                                    enum preflight problem, const char *detail)
+{
+    struct facts *facts = facts_new(FACTS_FILES | FACTS_IMAGES, 0);
+
+    facts->files = calloc(plan->n_steps, sizeof *facts->files);
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct facts_file *file = &facts->files[facts->n_files++];
+
+        file->path = strdup(plan->steps[i].name);
+        file->nodes = calloc(1, sizeof *file->nodes);
+        file->nodes[file->n_nodes++] = (struct facts_node){.mode = 0100644};
+        file->image = (struct facts_image){.kind = kind, .problem = problem};
+        file->image.detail = detail ? strdup(detail) : NULL;
+    }
+    return facts;
+}
+
+/* The code of the first step of that kind, and its detail. */
+static enum preflight code_of(enum step_kind step_kind, enum facts_image_kind kind, bool is_noexec,
+                              enum preflight problem, const char *detail)
+{
+    enum preflight code = PREFLIGHT_GOOD;
+    struct attributes attributes;
+    struct facts *facts;
+    struct plan plan;
+    size_t i = 0;
+
+    attributes_init(&attributes);
+    plan_init(&plan);
+    ck_assert_int_eq(plan_build(&plan, &rule, true), 0);
+    facts = facts_of_files(&plan, kind, problem, detail);
+    for (size_t k = 0; k < facts->n_files; k++)
+        facts->files[k].image.is_noexec = is_noexec;
+    plan_check_files(&plan, facts, &attributes);
+    while (plan.steps[i].kind != step_kind)
+        i++;
+    code = plan.steps[i].code;
+    ck_assert_int_eq(plan.steps[i].result, code == PREFLIGHT_GOOD ? STEP_PENDING : STEP_REFUSED);
+    if (code != PREFLIGHT_GOOD)
+        ck_assert_str_eq(plan.steps[i].why, preflight_why(code));
+    if (code == problem && detail)
+        ck_assert_str_eq(plan.steps[i].detail, detail);
+    else
+        ck_assert_ptr_null(plan.steps[i].detail);
+    plan_deinit(&plan);
+    facts_free(facts);
+    return code;
+}
+
+/* What is wrong with a file counts for what it is there for. */
+START_TEST(a_file_is_refused_for_what_is_in_it)
+{
+    static const enum preflight library = PREFLIGHT_NEEDS_LIBRARY;
+    static const enum facts_image_kind elf = FACTS_IMAGE_ELF, pe = FACTS_IMAGE_PE;
+
+    ck_assert_int_eq(code_of(STEP_PROFILER, elf, false, PREFLIGHT_GOOD, NULL), PREFLIGHT_GOOD);
+    ck_assert_int_eq(code_of(STEP_PROFILER, elf, false, library, "libxml2.so.2"), library);
+    ck_assert_int_eq(code_of(STEP_PROFILER, pe, false, PREFLIGHT_GOOD, NULL), PREFLIGHT_NOT_ELF);
+    ck_assert_int_eq(code_of(STEP_PROFILER, FACTS_IMAGE_OTHER, false, PREFLIGHT_GOOD, NULL),
+                     PREFLIGHT_NOT_ELF);
+    ck_assert_int_eq(code_of(STEP_PROFILER, elf, true, library, "x"), PREFLIGHT_NO_EXEC);
+    ck_assert_int_eq(code_of(STEP_HOOK, pe, true, PREFLIGHT_GOOD, NULL), PREFLIGHT_GOOD);
+    ck_assert_int_eq(code_of(STEP_HOOK, elf, false, library, "x"), PREFLIGHT_NOT_MANAGED);
+    ck_assert_int_eq(code_of(STEP_HOOK, pe, false, PREFLIGHT_NO_STARTUP_HOOK, NULL),
+                     PREFLIGHT_NO_STARTUP_HOOK);
+    /* Of what could not be read only what is known all the same. */
+    ck_assert_int_eq(code_of(STEP_HOOK, FACTS_IMAGE_UNKNOWN, true, PREFLIGHT_GOOD, NULL),
+                     PREFLIGHT_GOOD);
+    ck_assert_int_eq(code_of(STEP_HOOK, FACTS_IMAGE_UNKNOWN, false, PREFLIGHT_TOO_LARGE, NULL),
+                     PREFLIGHT_TOO_LARGE);
+}
+END_TEST
+
 /* Memory. */
 
 static int lay_out(void *context)
@@ -481,5 +555,5 @@ UNIT_TESTS(a_rule_is_laid_out, old_values_have_a_bound, a_file_without_an_answer
            a_profiler_that_is_never_loaded_without_it_is_not, a_primer_for_nobody_is_left_out,
            who_has_no_profilers_gets_no_primer, a_primer_that_could_not_be_told_is_not_sent,
            a_primer_that_the_runtime_refuses_is_said_to_be, a_list_that_does_not_fit_into_a_message,
-           a_record_fits_to_the_next_daemon, every_allocation_may_fail,
-           a_resume_needs_no_memory_once_there_is_one);
+           a_record_fits_to_the_next_daemon, a_file_is_refused_for_what_is_in_it,
+           every_allocation_may_fail, a_resume_needs_no_memory_once_there_is_one);

@@ -318,8 +318,41 @@ START_TEST(running_out_of_memory_is_said)
 }
 END_TEST
 
-UNIT_TESTS(stat_is_read_whatever_the_name_is, a_process_has_ended_with_its_last_thread,
-           cut_stat_is_refused, malformed_stat_is_refused, status_is_read,
-           groups_and_namespaces_may_be_missing, status_may_be_cut_anywhere,
+START_TEST(rights_are_read)
+{
+    static const char text[] = "Name:\ta\nCapPrm:\t000001ffffffffff\nCapEff:\t0000000000000006\n";
+    uint64_t rights = 0;
+
+    ck_assert(procfs_read_capabilities(text, strlen(text), &rights));
+    ck_assert_uint_eq(rights, 6);
+    for (size_t length = 0; length < strlen(text); length++)
+        ck_assert(!procfs_read_capabilities(text, length, &rights));
+    ck_assert(!procfs_read_capabilities("CapEff:\t\n", 9, &rights));
+    ck_assert(!procfs_read_capabilities("CapEff:\t1g\n", 11, &rights));
+    ck_assert(!procfs_read_capabilities("CapEff:\t00000000000000001\n", 26, &rights));
+}
+END_TEST
+
+START_TEST(maps_of_user_namespaces_are_read)
+{
+    static const char text[] =
+        "         0     100000      65536\n     65536       1000          1\n";
+    static const char everybody[] = "         0          0 4294967295\n";
+
+    ck_assert(procfs_map_has(text, strlen(text), 100000));
+    ck_assert(procfs_map_has(text, strlen(text), 165535));
+    ck_assert(procfs_map_has(text, strlen(text), 1000));
+    ck_assert(!procfs_map_has(text, strlen(text), 165536));
+    ck_assert(!procfs_map_has(text, strlen(text), 0));
+    ck_assert(!procfs_map_has(text, strlen(text) - 1, 1000));
+    ck_assert(procfs_map_has(everybody, strlen(everybody), 0));
+    ck_assert(!procfs_map_has("0 0\n", 4, 0));
+    ck_assert(!procfs_map_has(NULL, 0, 0));
+}
+END_TEST
+
+UNIT_TESTS(rights_are_read, maps_of_user_namespaces_are_read, stat_is_read_whatever_the_name_is,
+           a_process_has_ended_with_its_last_thread, cut_stat_is_refused, malformed_stat_is_refused,
+           status_is_read, groups_and_namespaces_may_be_missing, status_may_be_cut_anywhere,
            malformed_status_is_refused, motion_is_read, random_texts_do_no_harm,
            running_out_of_memory_is_said);

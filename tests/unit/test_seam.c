@@ -12,7 +12,7 @@
 
 enum {
     ALL = FACTS_STAT | FACTS_STATUS | FACTS_EXE | FACTS_ARGUMENTS | FACTS_CWD | FACTS_CGROUP |
-          FACTS_ENVIRON | FACTS_PARENT | FACTS_THREADS | FACTS_FILES | FACTS_FREEZER,
+          FACTS_ENVIRON | FACTS_PARENT | FACTS_THREADS | FACTS_FILES | FACTS_FREEZER | FACTS_IMAGES,
     DAMAGES = 20000,
 };
 
@@ -224,8 +224,31 @@ struct frames {
 /* All frames of a whole answer. */
 static struct frames frames_of(const struct facts *facts)
 {
-    struct facts_node nodes[] = {{040755, 0, 0}, {0100644, 1000, 100}};
-    struct facts_file file = {.device = 1, .inode = UINT64_MAX, .nodes = nodes, .n_nodes = 2};
+    uint8_t acl[] = {2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255};
+    char detail[] = "libxml2.so.2";
+    struct facts_node nodes[] = {
+        {.mode = 040755, .has_unknown_acl = true},
+        {
+            .mode = 0100644,
+            .owner = 1000,
+            .group = 100,
+            .override = FACTS_OVERRIDE_NO,
+            .acl = acl,
+            .acl_length = sizeof acl,
+        },
+    };
+    struct facts_image image = {
+        .kind = FACTS_IMAGE_ELF,
+        .is_noexec = true,
+        .names_info11 = true,
+        .problem = PREFLIGHT_NEEDS_LIBRARY,
+        .detail = detail,
+    };
+    struct facts_file file = {.device = 1,
+                              .inode = UINT64_MAX,
+                              .nodes = nodes,
+                              .n_nodes = 2,
+                              .image = image};
     struct facts_file missing = {.error = ENOENT};
     struct frames frames;
     size_t n = 0;
@@ -318,6 +341,18 @@ START_TEST(an_answer_is_read_as_it_was_put)
     ck_assert_uint_eq(facts->files[0].inode, UINT64_MAX);
     ck_assert_uint_eq(facts->files[0].n_nodes, 2);
     ck_assert_uint_eq(facts->files[0].nodes[1].owner, 1000);
+    ck_assert(facts->files[0].nodes[0].has_unknown_acl);
+    ck_assert_int_eq(facts->files[0].nodes[0].override, FACTS_OVERRIDE_UNKNOWN);
+    ck_assert_int_eq(facts->files[0].nodes[1].override, FACTS_OVERRIDE_NO);
+    ck_assert_uint_eq(facts->files[0].nodes[1].acl_length, 12);
+    ck_assert_uint_eq(facts->files[0].nodes[1].acl[4], 1);
+    ck_assert_int_eq(facts->files[0].image.kind, FACTS_IMAGE_ELF);
+    ck_assert(facts->files[0].image.is_noexec && facts->files[0].image.names_info11);
+    ck_assert(!facts->files[0].image.reads_environment);
+    ck_assert_int_eq(facts->files[0].image.problem, PREFLIGHT_NEEDS_LIBRARY);
+    ck_assert_str_eq(facts->files[0].image.detail, "libxml2.so.2");
+    ck_assert_int_eq(facts->files[1].image.kind, FACTS_IMAGE_UNKNOWN);
+    ck_assert_ptr_null(facts->files[1].image.detail);
     ck_assert_int_eq(facts->files[1].error, ENOENT);
     ck_assert_uint_eq(facts->files[1].n_nodes, 0);
     facts_free(facts);
@@ -486,6 +521,55 @@ START_TEST(a_frame_that_is_too_long_is_none)
 }
 END_TEST
 
+/* What no worker says of a file. */
+static int take_strange(size_t acl_length, bool has_unknown_acl, int override, int kind,
+                        int problem, size_t detail_length)
+{
+    uint8_t acl[FACTS_ACL_MAX + 1] = {0};
+    char detail[FACTS_DETAIL_MAX + 1] = "";
+    struct facts_node node = {
+        .override = (enum facts_override) override,
+        .has_unknown_acl = has_unknown_acl,
+        .acl = acl,
+        .acl_length = acl_length,
+    };
+    struct facts_file file = {
+        .nodes = &node,
+        .n_nodes = 1,
+        .image = {.kind = (enum facts_image_kind)kind,
+                  .problem = (enum preflight)problem,
+                  .detail = detail},
+    };
+    struct seam_answer answer;
+    struct bytes out;
+    int error;
+
+    memset(detail, 'x', detail_length);
+    bytes_init(&out, SIZE_MAX - 1);
+    seam_put_file(&out, &file);
+    ck_assert_int_eq(bytes_finish(&out), 0);
+    ck_assert_int_eq(seam_answer_init(&answer, &everything), 0);
+    error = seam_answer_take(&answer, out.data, out.length);
+    seam_answer_deinit(&answer);
+    bytes_deinit(&out);
+    return error;
+}
+
+START_TEST(what_is_said_of_files_is_bounded)
+{
+    static const int bad = SEAM_E_MALFORMED;
+
+    ck_assert_int_eq(take_strange(FACTS_ACL_MAX, false, 2, 3, 1, FACTS_DETAIL_MAX - 1), 0);
+    ck_assert_int_eq(take_strange(0, true, 0, 0, 0, 0), 0);
+    ck_assert_int_eq(take_strange(FACTS_ACL_MAX + 1, false, 0, 0, 0, 0), bad);
+    ck_assert_int_eq(take_strange(1, true, 0, 0, 0, 0), bad);
+    ck_assert_int_eq(take_strange(0, false, FACTS_OVERRIDES, 0, 0, 0), bad);
+    ck_assert_int_eq(take_strange(0, false, 0, FACTS_IMAGE_KINDS, 0, 0), bad);
+    ck_assert_int_eq(take_strange(0, false, 0, 0, PREFLIGHT_COUNT, 0), bad);
+    ck_assert_int_eq(take_strange(0, false, 0, 0, 0, FACTS_DETAIL_MAX), bad);
+}
+END_TEST
+
 /* Whatever comes, it is taken or refused, and what was taken is within its bounds. */
 START_TEST(damage_does_no_harm)
 {
@@ -561,5 +645,5 @@ UNIT_TESTS(a_question_is_read_as_it_was_put, a_question_comes_byte_by_byte,
            files_that_do_not_fit_are_not_asked_about, an_answer_is_read_as_it_was_put,
            an_answer_comes_byte_by_byte, what_did_not_come_is_unknown, what_was_not_asked_stays_so,
            only_what_is_missing_is_taken, an_answer_that_is_cut_is_none, texts_are_bounded,
-           threads_are_bounded, a_frame_that_is_too_long_is_none, damage_does_no_harm,
-           every_allocation_may_fail);
+           threads_are_bounded, a_frame_that_is_too_long_is_none, what_is_said_of_files_is_bounded,
+           damage_does_no_harm, every_allocation_may_fail);

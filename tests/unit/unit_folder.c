@@ -63,3 +63,19 @@ void unit_folder_write(const char *name, const char *content, unsigned mode)
     ck_assert_int_eq(fchmod(fd, mode), 0);
     close(fd);
 }
+
+uint8_t *unit_file_read(const char *path, size_t *ret_length)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    uint8_t *content;
+
+    ck_assert_msg(fd >= 0, "%s", path);
+    ck_assert_int_eq(fstat(fd, &status), 0);
+    content = malloc((size_t)status.st_size);
+    ck_assert_ptr_nonnull(content);
+    ck_assert_int_eq(read(fd, content, (size_t)status.st_size), status.st_size);
+    close(fd);
+    *ret_length = (size_t)status.st_size;
+    return content;
+}

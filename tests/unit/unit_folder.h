@@ -7,6 +7,7 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Makes one, removing the one before. */
 void unit_folder_make(char *ret_path, size_t size);
@@ -18,3 +19,6 @@ size_t unit_folder_count(void);
 
 /* Writes a file of that name and mode in it. */
 void unit_folder_write(const char *name, const char *content, unsigned mode);
+
+/* What is in the file of that path, in a block of exactly its size, which the test frees. */
+uint8_t *unit_file_read(const char *path, size_t *ret_length);
