@@ -184,12 +184,12 @@ static bool is_loaded(void *context, const char *name)
 /* The process. */
 
 /* A variable of the block that a program is started with. */
-static const char *variable(const struct facts_text *environ, const char *name)
+static const char *variable(const struct facts_text *variables, const char *name)
 {
     size_t length = strlen(name);
 
-    for (size_t at = 0; at < environ->length; at += strlen(environ->data + at) + 1) {
-        const char *entry = environ->data + at;
+    for (size_t at = 0; at < variables->length; at += strlen(variables->data + at) + 1) {
+        const char *entry = variables->data + at;
 
         if (strncmp(entry, name, length) == 0 && entry[length] == '=')
             return entry + length + 1;
@@ -197,16 +197,16 @@ static const char *variable(const struct facts_text *environ, const char *name)
     return NULL;
 }
 
-static int take_environment(struct images *images, const struct facts_text *environ)
+static int take_environment(struct images *images, const struct facts_text *variables)
 {
     const char *path, *preload;
 
-    if (environ->error != 0 || environ->is_cut) {
+    if (variables->error != 0 || variables->is_cut) {
         images->view.has_unknown_environment = true;
         return 0;
     }
-    path = variable(environ, "LD_LIBRARY_PATH");
-    preload = variable(environ, "LD_PRELOAD");
+    path = variable(variables, "LD_LIBRARY_PATH");
+    preload = variable(variables, "LD_PRELOAD");
     images->view.has_preload = preload && *preload != '\0';
     images->library_path = path ? strdup(path) : NULL;
     images->view.library_path = images->library_path;
@@ -234,7 +234,7 @@ static void take_program(struct images *images)
     close(place);
 }
 
-struct images *images_new(int32_t pid, int root, const struct facts_text *environ)
+struct images *images_new(int32_t pid, int root, const struct facts_text *variables)
 {
     struct images *images = calloc(1, sizeof *images);
 
@@ -245,7 +245,7 @@ struct images *images_new(int32_t pid, int root, const struct facts_text *enviro
     images->view.open = open_file;
     images->view.is_loaded = is_loaded;
     images->view.context = images;
-    return take_environment(images, environ) == 0 ? images : images_free(images);
+    return take_environment(images, variables) == 0 ? images : images_free(images);
 }
 
 struct images *images_free(struct images *images)

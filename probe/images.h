@@ -19,9 +19,9 @@
 
 struct images;
 
-/* For the process whose root is open; `environ` is what is known of its variables. NULL when memory
- * is out. */
-struct images *images_new(int32_t pid, int root, const struct facts_text *environ) MUST_CHECK;
+/* For the process whose root is open; `variables` is what is known of its variables. NULL when
+ * memory is out. */
+struct images *images_new(int32_t pid, int root, const struct facts_text *variables) MUST_CHECK;
 struct images *images_free(struct images *images);
 
 /* Looks into what an O_PATH descriptor leads to, which the process finds at `path`. */
