@@ -195,10 +195,7 @@ END_TEST
 
 START_TEST(what_is_something_else)
 {
-    static const char *const texts[] = {"",
-                                        "\x7f"
-                                        "EL",
-                                        "MZ", "#!/bin/sh\n", "fake-profiler: main\n"};
+    static const char *const texts[] = {"", "\177EL", "MZ", "#!/bin/sh\n", "fake-profiler: main\n"};
     struct image_elf image;
 
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
