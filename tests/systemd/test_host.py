@@ -14,6 +14,8 @@ from services import PORTS
 #: What tests/systemd/run has put there, with a rule for it in the policy.
 AT_BOOT = "boot-app.service"
 
+#: The primer is found where it was installed, so native code sees the variables, too.
+PRIMED = {**WHOLE, "profiler": "1:one:one", "profiler_notify": "1:one:one"}
 RULE = {"name": "everybody", "match": {"exe": "*"}}
 
 
@@ -74,7 +76,7 @@ def test_there_is_no_ordering_cycle(service):
 
 def test_an_app_that_says_nothing_has_its_plan(plan, start):
     app = start("10", "app", "DynamicUser=yes", ports=None)
-    assert told(app) == WHOLE
+    assert told(app) == PRIMED
     (seen,) = inside.runtimes(pid=app.pid)
     assert (seen["rule"], seen["outcome"]) == ("everybody", "applied")
     app.finish()
@@ -87,7 +89,7 @@ def test_an_app_with_a_port_of_its_own_keeps_it(plan, start):
     assert told(app) == UNTOUCHED
     assert environment_of(app.pid)[PORTS] == own
     # The next one has come, and it has not.
-    assert told(start("10", "next", ports=None)) == WHOLE
+    assert told(start("10", "next", ports=None)) == PRIMED
     assert not inside.runtimes(pid=app.pid)
     app.finish()
 
@@ -108,7 +110,7 @@ def test_an_app_is_left_out(plan, start):
 def test_apps_of_users_have_it_too(plan, start, somebody):
     """Their managers are services of the host, and hand on what those have."""
     app = start("10", "app-own", manager=somebody, ports=None)
-    assert told(app) == WHOLE
+    assert told(app) == PRIMED
     (seen,) = inside.runtimes(pid=app.pid)
     assert (seen["unit"], seen["uid"]) == (f"user@{somebody.uid}.service", somebody.uid)
     app.finish()
@@ -119,7 +121,7 @@ def test_it_is_switched_off_again(plan, start):
     switch = pathlib.Path("/etc/systemd/system.conf.d/50-diagport.conf")
     text = switch.read_text()
     before = start("10", "before", ports=None)
-    assert told(before) == WHOLE
+    assert told(before) == PRIMED
     switch.unlink()
     try:
         systemctl("daemon-reload")
