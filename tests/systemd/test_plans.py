@@ -83,7 +83,7 @@ class Real:
 
     def rule(self):
         rule = whole_rule(self.rig, match={"unit": "app-*.service"}, name="planned", deadline="5m", command_timeout="1m",
-                          on_lost="fail")
+                          on_lost="fail", primer="never")
         rule["env"] = {**{f"DIAGPORT_TEST_MANY_{n}": "x" for n in range(2000)}, **rule["env"]}
         return rule
 

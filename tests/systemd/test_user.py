@@ -59,7 +59,7 @@ def test_it_is_for_nobody_else(user, fake):
 
 
 def test_real_programs_as_units_of_his(user, start, rig):
-    user.start(whole_rule(rig, name="planned", match={"exe": "*/dotnet"}))
+    user.start(whole_rule(rig, name="planned", primer="never", match={"exe": "*/dotnet"}))
     for app in [start(name, f"app-{name}", manager=user, ports=user.port) for name in CORECLR]:
         assert told(app) == WHOLE
         (seen,) = user.runtimes(pid=app.pid)
