@@ -129,6 +129,9 @@ const char *runtime_kind_name(enum runtime_kind kind);
  * DisablePerfMap and the question for the kind. */
 int command_write_plain(struct bytes *message, enum command_id id) MUST_CHECK;
 
+/* UTF-16 units of a name and its value together that fit into a message. */
+enum { COMMAND_VARIABLE_UNITS_MAX = 32751 };
+
 /* `value` NULL unsets. A name with '=' is split there by the runtime: do not pass one. */
 int command_write_set_environment(struct bytes *message, const char *name,
                                   const char *value) MUST_CHECK;

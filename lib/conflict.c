@@ -2,11 +2,11 @@
 
 #include "lib/conflict.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/attributes.h"
 #include "lib/plan.h"
+#include "lib/settings.h"
 
 enum { FIRST_WITH_NEW_NAMES = 11 };
 
@@ -28,38 +28,13 @@ static const char *value_of(const struct attributes *attributes, const struct pl
     return value;
 }
 
-/* Numbers of the runtime's own variables are hexadecimal. */
-static bool is_number(const char *value, bool is_zero)
-{
-    char *end;
-    unsigned long number;
-
-    if (!value)
-        return false;
-    number = strtoul(value, &end, 16);
-    return end != value && (number == 0) == is_zero;
-}
-
 static bool configures(const struct attributes *attributes, const struct plan *plan,
                        const char *enable, const char *profiler)
 {
     const char *clsid = value_of(attributes, plan, profiler);
 
-    return is_number(value_of(attributes, plan, enable), false) && clsid && *clsid != '\0';
-}
-
-static bool are_off(const struct attributes *attributes)
-{
-    static const char *const names[] = {"DOTNET_EnableDiagnostics_Profiler",
-                                        "COMPlus_EnableDiagnostics_Profiler"};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const char *value = NULL;
-
-        if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT)
-            return is_number(value, true);
-    }
-    return false;
+    return settings_switch(value_of(attributes, plan, enable)) == SETTINGS_ON && clsid &&
+           *clsid != '\0';
 }
 
 static bool has_entry(const char *list, const char *path)
@@ -95,24 +70,18 @@ void conflict_find(const struct attributes *attributes, struct plan *plan,
     *ret_conflict = (struct conflict){
         .has_profiler = configures(attributes, plan, PLAN_SWITCH, "CORECLR_PROFILER"),
         .has_new_profiler = configures(attributes, plan, PLAN_SWITCH_NEW, "DOTNET_PROFILER"),
-        .profilers_off = are_off(attributes),
+        .profilers_off = settings_switch_profilers_off(attributes),
     };
     leave_own_hooks(attributes, plan);
 }
 
-static void refuse_profilers(struct plan *plan, const char *why)
+/* Does that to every profiler: refuses it, or leaves it out. */
+static void each_profiler(struct plan *plan, void (*what)(struct step *step, const char *why),
+                          const char *why)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
         if (plan->steps[i].kind == STEP_PROFILER)
-            plan_refuse(&plan->steps[i], why);
-    }
-}
-
-static void leave_out_profilers(struct plan *plan, const char *why)
-{
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind == STEP_PROFILER)
-            plan_leave_out(&plan->steps[i], why);
+            what(&plan->steps[i], why);
     }
 }
 
@@ -144,17 +113,18 @@ void conflict_settle(const struct conflict *conflict, unsigned major,
     bool has_any = conflict->has_profiler || has_new;
 
     if (conflict->profilers_off)
-        refuse_profilers(plan, "would not be loaded, since its environment has "
-                               "DOTNET_EnableDiagnostics_Profiler=0");
-    if (has_profilers(plan))
-        leave_out_switches(plan, conflict->has_profiler, has_new);
-    else
-        leave_out_switches(plan, false, false);
+        each_profiler(plan, plan_refuse,
+                      "would not be loaded, since its environment has "
+                      "DOTNET_EnableDiagnostics_Profiler=0");
+    leave_out_switches(plan, conflict->has_profiler && has_profilers(plan),
+                       has_new && has_profilers(plan));
     if (has_any && on_conflict == POLICY_CONFLICT_SKIP)
-        leave_out_profilers(plan, "is left out, since its environment configures another profiler, "
-                                  "which would win");
+        each_profiler(plan, plan_leave_out,
+                      "is left out, since its environment configures another profiler, "
+                      "which would win");
     else if (has_any && on_conflict == POLICY_CONFLICT_FAIL)
-        refuse_profilers(plan, "would not be loaded, since its environment configures another "
-                               "profiler, which would win");
+        each_profiler(plan, plan_refuse,
+                      "would not be loaded, since its environment configures another "
+                      "profiler, which would win");
     plan_judge_primer(plan);
 }

@@ -125,21 +125,36 @@ static bool is_for_program(const struct needs *needs, const struct image_elf *im
            image->machine == program->machine;
 }
 
+static enum needs_found open_at(const struct needs *needs, const char *path,
+                                struct needs_bytes *ret_content)
+{
+    return needs->view->open(needs->view->context, path, ret_content);
+}
+
+/* What that says of the search. */
+static enum search search_of(enum needs_found found)
+{
+    switch (found) {
+    case NEEDS_ABSENT:
+        return SEARCH_NOT_HERE;
+    case NEEDS_FOUND:
+        return SEARCH_FOUND;
+    case NEEDS_UNKNOWN:
+        break;
+    }
+    return SEARCH_UNKNOWN;
+}
+
 /* Takes what is at a path, when it is a library of the process's kind: loaders pass over others. */
 static enum search try_path(struct needs *needs, const char *name, const char *path)
 {
     struct needs_bytes content;
     struct image_elf image;
+    enum needs_found found = open_at(needs, path, &content);
     int error;
 
-    switch (needs->view->open(needs->view->context, path, &content)) {
-    case NEEDS_ABSENT:
-        return SEARCH_NOT_HERE;
-    case NEEDS_UNKNOWN:
-        return SEARCH_UNKNOWN;
-    case NEEDS_FOUND:
-        break;
-    }
+    if (found != NEEDS_FOUND)
+        return search_of(found);
     error = image_elf_init(&image, content.data, content.length);
     if (error < 0)
         return SEARCH_NO_MEMORY;
@@ -281,30 +296,37 @@ static enum search try_cache_entry(struct needs *needs, const char *name,
     return try_path(needs, name, (const char *)cache->data + value);
 }
 
-static enum search try_cache(struct needs *needs, const char *name)
+/* It is looked into for each library, and opened once. */
+static enum needs_found open_cache(struct needs *needs)
 {
     static const char magic[20] = "glibc-ld.so.cache1.1";
-    enum search found = SEARCH_NOT_HERE;
-    struct needs_bytes cache;
+    struct needs_bytes *cache = &needs->cache;
     struct bytes_reader reader;
-    uint32_t n;
+    enum needs_found found = open_at(needs, "/etc/ld.so.cache", cache);
 
-    switch (needs->view->open(needs->view->context, "/etc/ld.so.cache", &cache)) {
-    case NEEDS_ABSENT:
-        return SEARCH_NOT_HERE;
-    case NEEDS_UNKNOWN:
-        return SEARCH_UNKNOWN;
-    case NEEDS_FOUND:
-        break;
+    if (found != NEEDS_FOUND)
+        return found;
+    if (cache->length < CACHE_HEAD_SIZE || memcmp(cache->data, magic, sizeof magic) != 0)
+        return NEEDS_UNKNOWN;
+    reader = bytes_reader_over(cache->data + sizeof magic, 4);
+    if (!bytes_get_u32(&reader, &needs->n_cached) || needs->n_cached > CACHE_ENTRIES_MAX ||
+        CACHE_HEAD_SIZE + (size_t)needs->n_cached * CACHE_ENTRY_SIZE > cache->length)
+        return NEEDS_UNKNOWN;
+    return NEEDS_FOUND;
+}
+
+static enum search try_cache(struct needs *needs, const char *name)
+{
+    enum search found = SEARCH_NOT_HERE;
+
+    if (!needs->has_cache) {
+        needs->has_cache = true;
+        needs->cache_found = open_cache(needs);
     }
-    if (cache.length < CACHE_HEAD_SIZE || memcmp(cache.data, magic, sizeof magic) != 0)
-        return SEARCH_UNKNOWN;
-    reader = bytes_reader_over(cache.data + sizeof magic, 4);
-    if (!bytes_get_u32(&reader, &n) || n > CACHE_ENTRIES_MAX ||
-        CACHE_HEAD_SIZE + (size_t)n * CACHE_ENTRY_SIZE > cache.length)
-        return SEARCH_UNKNOWN;
-    for (size_t i = 0; i < n && found == SEARCH_NOT_HERE; i++)
-        found = try_cache_entry(needs, name, &cache, CACHE_HEAD_SIZE + i * CACHE_ENTRY_SIZE);
+    if (needs->cache_found != NEEDS_FOUND)
+        return search_of(needs->cache_found);
+    for (size_t i = 0; i < needs->n_cached && found == SEARCH_NOT_HERE; i++)
+        found = try_cache_entry(needs, name, &needs->cache, CACHE_HEAD_SIZE + i * CACHE_ENTRY_SIZE);
     return found;
 }
 
@@ -329,18 +351,14 @@ static enum search try_musl_folders(struct needs *needs, const char *name)
     size_t length = strcspn(loader, ".");
     char path[PATH_SIZE], list[PATH_SIZE];
     struct needs_bytes content;
+    enum needs_found found;
 
     if (snprintf(path, sizeof path, "/etc/%.*s.path", (int)length, loader) >= (int)sizeof path)
         return SEARCH_UNKNOWN;
-    switch (needs->view->open(needs->view->context, path, &content)) {
-    case NEEDS_ABSENT:
+    found = open_at(needs, path, &content);
+    if (found == NEEDS_ABSENT)
         return try_list(needs, name, "/lib:/usr/local/lib:/usr/lib", ":", NULL);
-    case NEEDS_UNKNOWN:
-        return SEARCH_UNKNOWN;
-    case NEEDS_FOUND:
-        break;
-    }
-    if (content.length >= sizeof list)
+    if (found != NEEDS_FOUND || content.length >= sizeof list)
         return SEARCH_UNKNOWN;
     memcpy(list, content.data, content.length);
     list[content.length] = '\0';

@@ -50,7 +50,11 @@ struct needs {
     const struct needs_view *view;
     struct needs_library *program; /* NULL when it could not be read */
     bool is_musl;
-    bool is_glibc; /* neither: nothing is known of its loader */
+    bool is_glibc;  /* neither: nothing is known of its loader */
+    bool has_cache; /* the loader's own list was looked for; what came of that, and its entries */
+    enum needs_found cache_found;
+    struct needs_bytes cache;
+    uint32_t n_cached;
     bool has_scope;
     struct needs_library *libraries[NEEDS_LIBRARIES_MAX];
     size_t n_libraries;

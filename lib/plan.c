@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/access.h"
 #include "lib/attributes.h"
 #include "lib/bytes.h"
-#include "lib/facts.h"
 #include "lib/guid.h"
 #include "lib/primer_names.h"
 #include "lib/record.h"
@@ -61,23 +59,6 @@ static struct step *add(struct plan *plan, enum step_kind kind, const char *name
     return step;
 }
 
-void plan_refuse(struct step *step, const char *why)
-{
-    if (step->result != STEP_PENDING)
-        return;
-    step->result = STEP_REFUSED;
-    step->why = why;
-}
-
-void plan_leave_out(struct step *step, const char *why)
-{
-    if (step->result != STEP_PENDING || step->was_sent)
-        return;
-    step->result = STEP_SKIPPED;
-    step->is_left_out = true;
-    step->why = why;
-}
-
 static int add_variables(struct plan *plan, const struct policy_rule *rule)
 {
     for (size_t i = 0; i < rule->n_variables; i++) {
@@ -117,15 +98,15 @@ static int add_switches(struct plan *plan, const struct policy_rule *rule)
     if (rule->keys.on_conflict != POLICY_CONFLICT_REPLACE || rule->n_profilers == 0)
         return 0;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        struct step *step =
-            has_variable(plan, names[i]) ? NULL : add(plan, STEP_VARIABLE, names[i], true);
+        struct step *step;
 
-        if (!step && !has_variable(plan, names[i]))
+        if (has_variable(plan, names[i]))
+            continue;
+        step = add(plan, STEP_VARIABLE, names[i], true);
+        if (!step)
             return -ENOMEM;
-        if (step) {
-            step->value = "0";
-            step->is_for_conflict = true;
-        }
+        step->value = "0";
+        step->is_for_conflict = true;
     }
     return 0;
 }
@@ -133,25 +114,6 @@ static int add_switches(struct plan *plan, const struct policy_rule *rule)
 /* The primer. */
 
 static const struct guid primer_clsid = {{PRIMER_CLSID_BYTES}};
-
-/* UTF-16 units of a variable and its name that fit into a message, as in policy_read_steps.c. */
-enum { VARIABLE_UNITS_MAX = 32751 };
-
-static const char not_primed[] =
-    "is loaded without the primer, so its native code sees no variable of the rule";
-
-bool plan_needs_primer(enum policy_primer primer, enum plan_reading reading)
-{
-    switch (primer) {
-    case POLICY_PRIMER_AUTO:
-        return reading != PLAN_READING_RUNTIME;
-    case POLICY_PRIMER_ALWAYS:
-        return true;
-    case POLICY_PRIMER_NEVER:
-        break;
-    }
-    return false;
-}
 
 static void put_entry(struct bytes *list, const char *text)
 {
@@ -217,7 +179,7 @@ static int add_primer_variable(struct plan *plan, const char *name, const char *
         return -ENOMEM;
     step->value = value;
     step->is_for_primer = true;
-    if (text_utf16_units(name) + text_utf16_units(value) > VARIABLE_UNITS_MAX)
+    if (text_utf16_units(name) + text_utf16_units(value) > COMMAND_VARIABLE_UNITS_MAX)
         plan_refuse(step, "does not fit into a message of the protocol");
     return 0;
 }
@@ -421,138 +383,6 @@ struct step *plan_add_resume(struct plan *plan)
     return step ? step : last;
 }
 
-static const struct facts_file *find_file(const struct facts *facts, const char *path)
-{
-    for (size_t i = 0; i < facts->n_files; i++) {
-        if (strcmp(facts->files[i].path, path) == 0)
-            return &facts->files[i];
-    }
-    return NULL;
-}
-
-static struct step *find_primer(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind == STEP_PRIMER)
-            return &plan->steps[i];
-    }
-    return NULL;
-}
-
-static bool is_primed(const struct step *step)
-{
-    return step->kind == STEP_PROFILER && plan_needs_primer(step->primer, step->reading);
-}
-
-/* A profiler that is to be loaded with the primer is not loaded, or said to be without it. */
-static void go_without_primer(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        struct step *step = &plan->steps[i];
-
-        if (step->is_for_primer)
-            plan_leave_out(step, "there is no primer to read it");
-        else if (is_primed(step) && step->primer == POLICY_PRIMER_ALWAYS)
-            plan_refuse(step, "is to be loaded with the primer only, which cannot be loaded");
-        else if (is_primed(step) && (step->result == STEP_PENDING || step->result == STEP_OK))
-            step->why = not_primed;
-    }
-}
-
-/* It does nothing when the list of names is not there. */
-static bool may_be_told(const struct plan *plan)
-{
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        const struct step *step = &plan->steps[i];
-
-        if (step->is_for_primer && step->value == plan->primer_names)
-            return step->result == STEP_PENDING || step->result == STEP_OK;
-    }
-    return false;
-}
-
-void plan_judge_primer(struct plan *plan)
-{
-    struct step *primer = find_primer(plan);
-    bool is_needed = false, is_wanted = false;
-
-    if (!primer)
-        return;
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        const struct step *step = &plan->steps[i];
-
-        is_needed |= is_primed(step);
-        is_wanted |= is_primed(step) && (step->result == STEP_PENDING || step->result == STEP_OK);
-    }
-    if (!is_needed)
-        plan_leave_out(primer, "no profiler of the rule needs it");
-    else if (!is_wanted)
-        plan_leave_out(primer, "no profiler is left that needs it");
-    else if (!may_be_told(plan))
-        plan_refuse(primer, "cannot be told of the variables");
-    if (primer->result == STEP_REFUSED || primer->result == STEP_SKIPPED)
-        go_without_primer(plan);
-}
-
-/* Only who can ask the runtime for variables, and has nothing to ask anybody else with, is sure to
- * do without the primer. */
-static enum plan_reading reading_of(const struct facts_image *image)
-{
-    if (image->kind != FACTS_IMAGE_ELF)
-        return PLAN_READING_UNKNOWN;
-    if (image->reads_environment)
-        return PLAN_READING_NATIVE;
-    return image->names_info11 ? PLAN_READING_RUNTIME : PLAN_READING_UNKNOWN;
-}
-
-/* A file as one that is loaded for a step: what its kind is there for, and what is wrong with it.
- */
-static enum preflight judge_image(const struct facts_image *image, enum step_kind kind)
-{
-    bool is_profiler = kind == STEP_PROFILER || kind == STEP_PRIMER;
-
-    if (image->kind == FACTS_IMAGE_UNKNOWN)
-        return image->problem;
-    if (image->kind != (is_profiler ? FACTS_IMAGE_ELF : FACTS_IMAGE_PE))
-        return is_profiler ? PREFLIGHT_NOT_ELF : PREFLIGHT_NOT_MANAGED;
-    return is_profiler && image->is_noexec ? PREFLIGHT_NO_EXEC : image->problem;
-}
-
-/* Without memory for the detail there is none. */
-static void refuse_file(struct step *step, enum preflight code, const char *detail)
-{
-    if (step->result != STEP_PENDING)
-        return;
-    plan_refuse(step, preflight_why(code));
-    step->code = code;
-    step->detail = detail ? strdup(detail) : NULL;
-}
-
-void plan_check_files(struct plan *plan, const struct facts *facts,
-                      const struct attributes *attributes)
-{
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        struct step *step = &plan->steps[i];
-        const struct facts_file *file;
-        enum preflight code = PREFLIGHT_LOOK_FAILED;
-
-        if (step->kind == STEP_VARIABLE || step->kind == STEP_RESUME)
-            continue;
-        file = find_file(facts, step->name);
-        if (file)
-            code = access_judge(file, attributes);
-        if (code != PREFLIGHT_GOOD) {
-            refuse_file(step, code, NULL);
-            continue;
-        }
-        step->reading = reading_of(&file->image);
-        code = judge_image(&file->image, step->kind);
-        if (code != PREFLIGHT_GOOD)
-            refuse_file(step, code, code == file->image.problem ? file->image.detail : NULL);
-    }
-    plan_judge_primer(plan);
-}
-
 enum command_id plan_command(const struct step *step)
 {
     switch (step->kind) {
@@ -569,39 +399,9 @@ enum command_id plan_command(const struct step *step)
     return COMMAND_RESUME;
 }
 
-static bool is_unset(const struct step *step)
+bool plan_is_unset(const struct step *step)
 {
     return step->kind == STEP_VARIABLE && !step->value;
-}
-
-/* What only CoreCLR does; asking a NativeAOT program for it is answered with NOT_SUPPORTED at best.
- */
-static const char *kind_refusal(const struct step *step, enum runtime_kind kind)
-{
-    if (step->kind == STEP_VARIABLE || kind == RUNTIME_KIND_CORECLR)
-        return NULL;
-    if (kind == RUNTIME_KIND_UNKNOWN)
-        return "is only sent to CoreCLR, and this runtime did not say what it is";
-    return "is not supported by NativeAOT programs";
-}
-
-void plan_check_target(struct plan *plan, const struct command_target *target)
-{
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        struct step *step = &plan->steps[i];
-        enum command_id command = plan_command(step);
-        const char *why = kind_refusal(step, target->kind);
-
-        if (step->kind == STEP_RESUME)
-            continue;
-        if (!why && !command_is_known_to(command, target->major))
-            why = "is not known to this version of .NET";
-        if (!why)
-            why = command_deadly(command, target, is_unset(step));
-        if (why)
-            plan_refuse(step, why);
-    }
-    plan_judge_primer(plan);
 }
 
 static size_t old_values_size(const struct plan *plan)
@@ -671,7 +471,7 @@ bool plan_needs_target(const struct plan *plan)
         const struct step *step = &plan->steps[i];
 
         if (step->kind == STEP_VARIABLE ? (step->result == STEP_PENDING || stays(step)) &&
-                                              (is_unset(step) || step->old != STEP_OLD_PRESENT)
+                                              (plan_is_unset(step) || step->old != STEP_OLD_PRESENT)
                                         : step->kind != STEP_RESUME && step->result == STEP_PENDING)
             return true;
     }

@@ -188,6 +188,9 @@ int plan_set_old_value(struct plan *plan, const char *name, const char *value) M
  * variable that only an unset could take back. */
 bool plan_needs_target(const struct plan *plan);
 
+/* True of a variable that is to be taken away. */
+bool plan_is_unset(const struct step *step);
+
 /* True when an old value is not known, so that the runtime has to be asked for its environment. */
 bool plan_needs_old_values(const struct plan *plan);
 

@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "lib/bytes.h"
+#include "lib/command.h"
 #include "lib/policy_reader.h"
 #include "lib/primer_names.h"
 #include "lib/text.h"
 
 enum {
     /* UTF-16 units */
-    VARIABLE_UNITS_MAX = 32751, /* SetEnvironmentVariable: name and value together */
     PROFILER_UNITS_MAX = 32746, /* StartupProfiler: the path */
     HOOKS_UNITS_MAX = 32754,    /* ApplyStartupHook: all paths with colons between them */
 };
@@ -127,10 +127,10 @@ static void read_value(struct reader *reader, const struct yaml_node *key,
         return;
     units = text_utf16_units(variable->name) +
             (variable->value ? text_utf16_units(variable->value) : 0);
-    if (units > VARIABLE_UNITS_MAX)
+    if (units > COMMAND_VARIABLE_UNITS_MAX)
         reader_error(reader, value,
                      "the variable \"%s\" and its value have %zu characters; the runtime takes %d",
-                     reader_show(reader, variable->name), units, VARIABLE_UNITS_MAX);
+                     reader_show(reader, variable->name), units, COMMAND_VARIABLE_UNITS_MAX);
 }
 
 static void read_variable(struct reader *reader, const struct yaml_node *key,

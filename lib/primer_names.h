@@ -9,8 +9,13 @@
 /* The class that the primer answers to: the daemon's StartupProfiler command names it, and so do
  * the runtime's messages about it. As text, as its fields, and as the bytes of a message. */
 #define PRIMER_CLSID "b5f70952-7fad-4d0e-8874-52a47210fb43"
-#define PRIMER_CLSID_FIELDS \
-    0xB5F70952, 0x7FAD, 0x4D0E, 0x88, 0x74, 0x52, 0xA4, 0x72, 0x10, 0xFB, 0x43
+#define PRIMER_CLSID_FIELDS                                \
+    {                                                      \
+        0xB5F70952, 0x7FAD, 0x4D0E,                        \
+        {                                                  \
+            0x88, 0x74, 0x52, 0xA4, 0x72, 0x10, 0xFB, 0x43 \
+        }                                                  \
+    }
 #define PRIMER_CLSID_BYTES \
     0x52, 0x09, 0xF7, 0xB5, 0xAD, 0x7F, 0x0E, 0x4D, 0x88, 0x74, 0x52, 0xA4, 0x72, 0x10, 0xFB, 0x43
 

@@ -17,6 +17,16 @@ enum attribute_state settings_ports(const struct attributes *attributes, const c
     return attributes_variable(attributes, "COMPlus_DiagnosticPorts", ret_value);
 }
 
+enum settings_switch settings_switch(const char *value)
+{
+    char *end = NULL;
+    unsigned long number = value ? strtoul(value, &end, 16) : 0;
+
+    if (end == value)
+        return SETTINGS_NOTHING;
+    return number == 0 ? SETTINGS_OFF : SETTINGS_ON;
+}
+
 bool settings_suspends_default_port(const struct attributes *attributes)
 {
     static const char *const names[] = {"DOTNET_DefaultDiagnosticPortSuspend",
@@ -26,8 +36,22 @@ bool settings_suspends_default_port(const struct attributes *attributes)
         const char *value = NULL;
 
         if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT &&
-            strtoul(value, NULL, 16) > 0)
+            settings_switch(value) == SETTINGS_ON)
             return true;
+    }
+    return false;
+}
+
+bool settings_switch_profilers_off(const struct attributes *attributes)
+{
+    static const char *const names[] = {"DOTNET_EnableDiagnostics_Profiler",
+                                        "COMPlus_EnableDiagnostics_Profiler"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const char *value = NULL;
+
+        if (attributes_variable(attributes, names[i], &value) == ATTRIBUTE_PRESENT)
+            return settings_switch(value) == SETTINGS_OFF;
     }
     return false;
 }

@@ -32,16 +32,7 @@ enum {
     PROFILER_METHODS
 };
 
-#define GUID_OF(...) GUID_FIELDS(__VA_ARGS__)
-#define GUID_FIELDS(a, b, c, ...) \
-    {                             \
-        a, b, c,                  \
-        {                         \
-            __VA_ARGS__           \
-        }                         \
-    }
-
-static const struct com_guid primer_class = GUID_OF(PRIMER_CLSID_FIELDS);
+static const struct com_guid primer_class = PRIMER_CLSID_FIELDS;
 
 /* ICorProfilerCallback, 2, 3 and so on to 11: one object answers to all of them, as each begins
  * like the one before. */

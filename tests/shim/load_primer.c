@@ -18,16 +18,7 @@
 
 enum { NOT_FOUND = (int32_t)0x800700CB, INFO_METHODS = 101 };
 
-#define FIELDS(a, b, c, ...) \
-    {                        \
-        a, b, c,             \
-        {                    \
-            __VA_ARGS__      \
-        }                    \
-    }
-#define GUID(...) FIELDS(__VA_ARGS__)
-
-static const struct com_guid class = GUID(PRIMER_CLSID_FIELDS);
+static const struct com_guid class = PRIMER_CLSID_FIELDS;
 static const struct com_guid factory_interface = {0x00000001, 0, 0, {0xC0, 0, 0, 0, 0, 0, 0, 0x46}};
 static const struct com_guid callback_2 = {0x8A8CC829,
                                            0xCCF2,

@@ -528,16 +528,7 @@ typedef int32_t (*create_method)(struct com_object *self, struct com_object *out
 typedef int32_t (*initialize_method)(struct com_object *self, struct com_object *info);
 typedef int32_t (*ask_method)(struct com_object *self, int32_t *ret_answer);
 
-#define FIELDS(a, b, c, ...) \
-    {                        \
-        a, b, c,             \
-        {                    \
-            __VA_ARGS__      \
-        }                    \
-    }
-#define GUID(...) FIELDS(__VA_ARGS__)
-
-static const struct com_guid class = GUID(PRIMER_CLSID_FIELDS);
+static const struct com_guid class = PRIMER_CLSID_FIELDS;
 static const struct com_guid callback_2 = {0x8A8CC829,
                                            0xCCF2,
                                            0x49FE,
