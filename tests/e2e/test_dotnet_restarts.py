@@ -68,17 +68,18 @@ def test_a_plan_that_is_there_does_not_come_again(daemon, start, rig, name, how)
 def check_half_told(app, receipt):
     """Of an app whose daemon may have died in the middle of its plan: nothing is there twice."""
     report = told(app)
-    assert report["managed"][ONE] in ("one", None)
-    assert report["hooks"] in ([], WHOLE["hooks"])
+    said = report, receipt.outcome, receipt.results()
+    assert report["managed"][ONE] in ("one", None), said
+    assert report["hooks"] in ([], WHOLE["hooks"]), said
     # What cannot be taken back stays without the variables, which can.
     stayed = ["1:-:-"] if receipt.outcome == "partial" else []
-    assert report["profiler"] in (None, WHOLE["profiler"], *stayed)
-    assert report["profiler_notify"] in (None, WHOLE["profiler_notify"], *stayed)
+    assert report["profiler"] in (None, WHOLE["profiler"], *stayed), said
+    assert report["profiler_notify"] in (None, WHOLE["profiler_notify"], *stayed), said
     if receipt.outcome == "applied":
-        assert report == WHOLE
+        assert report == WHOLE, said
     if report["hooks"] and receipt.outcome != "partial":
         # They are sent last, so all else is there.
-        assert report == WHOLE
+        assert report == WHOLE, said
 
 
 @pytest.mark.parametrize("step", ["env", "profiler", "hook", "resume"])

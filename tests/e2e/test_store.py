@@ -110,6 +110,8 @@ def test_who_is_held_does_not_notice(daemon, manager, fake, ends):
     runtime = fake(one.socket, "refuse=set-env@1:80004005", arguments=["held"])
     one.receipt(runtime.pid, "held")
     manager.until(lambda kept: len(kept) == 1)
+    # Its record names the connection by the end of the turn in which that was given away.
+    one.get("/v1/status")
     for _ in range(2):
         getattr(one, ends)()
         one.start()
