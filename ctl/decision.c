@@ -56,11 +56,24 @@ static void put_file_code(const json_t *step, struct bytes *notes)
         bytes_put_format(notes, " (%s)", code);
 }
 
+/* Without a reason it is unknown because nothing is known yet. */
+static void put_proof(const json_t *step, struct bytes *notes)
+{
+    const char *proof = answer_text(step, "proof"), *detail = answer_text(step, "proof_detail");
+    const char *hresult = answer_text(step, "proof_hresult");
+
+    if (!proof || (strcmp(proof, "unknown") == 0 && !detail))
+        return;
+    put_note(notes, "proof: ");
+    bytes_put_string(notes, proof);
+    if (detail)
+        bytes_put_format(notes, " (%s%s%s)", detail, hresult ? ": " : "", hresult ? hresult : "");
+}
+
 /* What there is to say besides the result. */
 static void put_step_notes(const json_t *step, struct bytes *notes)
 {
-    const char *why = answer_text(step, "why"), *proof = answer_text(step, "proof");
-    const char *detail = answer_text(step, "proof_detail"), *remedy = answer_text(step, "remedy");
+    const char *why = answer_text(step, "why"), *remedy = answer_text(step, "remedy");
 
     if (why && why[0] != '\0')
         put_note(notes, why);
@@ -74,11 +87,7 @@ static void put_step_notes(const json_t *step, struct bytes *notes)
         put_note(notes, "");
         bytes_put_format(notes, "sent %" PRId64 " times", answer_number(step, "attempts"));
     }
-    if (proof && strcmp(proof, "unknown") != 0) {
-        put_note(notes, "proof: ");
-        bytes_put_format(notes, "%s%s%s%s", proof, detail ? " (" : "", detail ? detail : "",
-                         detail ? ")" : "");
-    }
+    put_proof(step, notes);
     if (remedy)
         bytes_put_format(notes, ". %s", remedy);
 }
@@ -87,7 +96,8 @@ static enum output_style step_style(const json_t *step)
 {
     const char *result = answer_text_or_empty(step, "result");
 
-    if (strcmp(result, "refused") == 0 || strcmp(result, "lost") == 0)
+    if (strcmp(result, "refused") == 0 || strcmp(result, "lost") == 0 ||
+        strcmp(answer_text_or_empty(step, "proof"), "not_loaded") == 0)
         return json_is_false(answer_member(step, "required")) ? STYLE_WARNING : STYLE_BAD;
     return strcmp(result, "ok") == 0 ? STYLE_GOOD : STYLE_PLAIN;
 }

@@ -33,6 +33,8 @@ static const struct {
     [ENTRY_RUNTIME] = {"runtime", "8988e7c98a5f4956a2807a9cdb328878", OF_RUNTIME},
     [ENTRY_STEP] = {"step", "54c73d0291794484a4301902bf688786",
                     OF_RUNTIME | BIT(FIELD_STEP) | BIT(FIELD_RESULT) | BIT(FIELD_HRESULT)},
+    [ENTRY_PROOF] = {"proof", "b593a9a689ab4dfca8058d6acecd64e5",
+                     OF_RUNTIME | BIT(FIELD_STEP) | BIT(FIELD_RESULT) | BIT(FIELD_HRESULT)},
     [ENTRY_PEER_ERROR] = {"peer_error", "1671359c031d4a45abb6ddc43702edf4",
                           OF_PEER | BIT(FIELD_COOKIE) | BIT(FIELD_STATE) | BIT(FIELD_ERROR)},
     [ENTRY_LEFT_OUT] = {"left_out", "2aedcd20e13846f2b858776d84ca1575", 0},
@@ -66,6 +68,8 @@ enum entry_kind entry_kind_of(const struct notice *notice)
         return ENTRY_RUNTIME;
     case NOTICE_STEP:
         return ENTRY_STEP;
+    case NOTICE_PROOF:
+        return ENTRY_PROOF;
     case NOTICE_PEER_ERROR:
         return ENTRY_PEER_ERROR;
     case NOTICE_ALARM:
@@ -137,10 +141,14 @@ static bool put_pid(struct bytes *out, const struct notice *notice)
     return true;
 }
 
-/* Only an answer has a code. */
+/* Only an answer has a code, and what a runtime says of what it could not load. */
 static bool put_hresult(struct bytes *out, const struct notice *notice)
 {
-    if (notice->attempts == 0 || strcmp(notice->result, step_result_name(STEP_LOST)) == 0)
+    bool is_proof = notice->kind == NOTICE_PROOF;
+    bool was_answered =
+        notice->attempts > 0 && strcmp(notice->result, step_result_name(STEP_LOST)) != 0;
+
+    if (is_proof ? notice->hresult == 0 : !was_answered)
         return false;
     bytes_put_format(out, "0x%08" PRIx32, notice->hresult);
     return true;

@@ -26,6 +26,7 @@ enum entry_kind {
     ENTRY_LAST_GOOD,
     ENTRY_RUNTIME,
     ENTRY_STEP,
+    ENTRY_PROOF,
     ENTRY_PEER_ERROR,
     ENTRY_LEFT_OUT,
     ENTRY_ALARM_ON,

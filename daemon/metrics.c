@@ -117,18 +117,15 @@ static void put_steps(struct bytes *out, const struct broker_counters *counters)
     }
 }
 
-/* Nothing is proved in this version: what was answered OK may be loaded or not. */
 static void put_proofs(struct bytes *out, const struct broker_counters *counters)
 {
-    uint64_t n_unknown =
-        counters->steps[STEP_PROFILER][STEP_OK] + counters->steps[STEP_HOOK][STEP_OK];
+    static const enum step_proof proofs[] = {PROOF_LOADED, PROOF_NOT_LOADED, PROOF_UNKNOWN};
 
     begin(out, "diagport_proof", "counter",
           "What is known of profilers and hooks that were answered OK.");
-    put_labelled(out, "diagport_proof_total", "result", "loaded", 0);
-    put_labelled(out, "diagport_proof_total", "result", "not_loaded", 0);
-    put_labelled(out, "diagport_proof_total", "result", "mapped", 0);
-    put_labelled(out, "diagport_proof_total", "result", "unknown", n_unknown);
+    for (size_t i = 0; i < ARRAY_LENGTH(proofs); i++)
+        put_labelled(out, "diagport_proof_total", "result", step_proof_name(proofs[i]),
+                     counters->proofs[proofs[i]]);
 }
 
 static void put_rules(struct bytes *out, const struct broker_counters *counters)

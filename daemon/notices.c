@@ -13,6 +13,7 @@
 #include "lib/guid.h"
 #include "lib/hresult.h"
 #include "lib/notice.h"
+#include "lib/plan.h"
 #include "lib/text.h"
 
 enum { LINE_SIZE = 3500 };
@@ -93,18 +94,33 @@ static void put_runtime(struct bytes *line, const struct notice *notice)
     put_text(line, "exe", notice->name);
 }
 
+static void put_code(struct bytes *line, uint32_t hresult)
+{
+    const char *meaning = hresult_meaning(hresult);
+
+    bytes_put_format(line, " code=0x%08" PRIx32 "%s%s%s", hresult, *meaning ? " (" : "", meaning,
+                     *meaning ? ")" : "");
+}
+
 static void put_step(struct bytes *line, const struct notice *notice)
 {
-    const char *meaning = hresult_meaning(notice->hresult);
-
     bytes_put_format(line, "step %s %s", notice->step, notice->result);
     put_who(line, notice);
     put_text(line, "name", notice->name);
     if (notice->attempts > 1)
         bytes_put_format(line, " attempts=%u", notice->attempts);
     if (notice->hresult != 0)
-        bytes_put_format(line, " code=0x%08" PRIx32 "%s%s%s", notice->hresult, *meaning ? " (" : "",
-                         meaning, *meaning ? ")" : "");
+        put_code(line, notice->hresult);
+    put_text(line, "rule", notice->rule);
+}
+
+static void put_proof(struct bytes *line, const struct notice *notice)
+{
+    bytes_put_format(line, "proof %s %s", notice->step, notice->result);
+    put_who(line, notice);
+    put_text(line, "name", notice->name);
+    if (notice->hresult != 0)
+        put_code(line, notice->hresult);
     put_text(line, "rule", notice->rule);
 }
 
@@ -132,6 +148,11 @@ static enum log_level put_notice(struct bytes *line, const struct notice *notice
         put_step(line, notice);
         if (strcmp(notice->result, "refused") == 0 || strcmp(notice->result, "lost") == 0)
             level = notice->is_required ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
+        break;
+    case NOTICE_PROOF:
+        put_proof(line, notice);
+        if (strcmp(notice->result, step_proof_name(PROOF_NOT_LOADED)) == 0)
+            level = LOG_LEVEL_WARNING;
         break;
     case NOTICE_PEER_ERROR:
         bytes_put_format(line, "peer %s", peer_error_name(notice->peer_error));
@@ -177,6 +198,7 @@ static enum topic topic_of(const struct notice *notice)
         return TOPIC_PEERS;
     case NOTICE_RUNTIME:
     case NOTICE_STEP:
+    case NOTICE_PROOF:
         return log_is_journal() ? TOPIC_RUNTIMES : TOPICS;
     case NOTICE_ADMIN:
     case NOTICE_ALARM:

@@ -151,6 +151,11 @@ static json_t *begin_step(const struct step *step)
     return view;
 }
 
+static bool can_be_proved(const struct step *step)
+{
+    return step->kind == STEP_PROFILER || step->kind == STEP_PRIMER || step->kind == STEP_HOOK;
+}
+
 /* What only some kinds have. */
 static void end_step(json_t **view, const struct step *step)
 {
@@ -158,7 +163,7 @@ static void end_step(json_t **view, const struct step *step)
         view_put(view, "unset", json_boolean(!step->value));
     if (step->clsid)
         view_put(view, "clsid", view_cookie(step->clsid));
-    if (step->kind == STEP_PROFILER || step->kind == STEP_HOOK) {
+    if (can_be_proved(step)) {
         view_put(view, "code", view_text(preflight_name(step->code)));
         view_put(view, "detail", view_text(step->detail));
         view_put(view, "remedy", view_text(preflight_remedy(step->code)));
@@ -176,9 +181,11 @@ static json_t *view_step(const struct step *step)
     view_put(&view, "at", view_time(step->at));
     view_put(&view, "why", view_text(step->why));
     end_step(&view, step);
-    if (step->kind == STEP_PROFILER || step->kind == STEP_HOOK) {
-        view_put(&view, "proof", json_string("unknown"));
-        view_put(&view, "proof_detail", json_null());
+    if (can_be_proved(step)) {
+        view_put(&view, "proof", json_string(step_proof_name(step->proof)));
+        view_put(&view, "proof_detail", view_text(step->proof_why));
+        view_put(&view, "proof_hresult",
+                 step->proof_code != 0 ? view_code(step->proof_code) : json_null());
     }
     return view;
 }

@@ -34,6 +34,17 @@ static void put_step(json_t **view, const struct notice *notice)
     view_put(view, "rule", view_text(notice->rule));
 }
 
+static void put_proof(json_t **view, const struct notice *notice)
+{
+    view_put(view, "step", view_text(notice->step));
+    view_put(view, "name", view_text(notice->name));
+    view_put(view, "proof", view_text(notice->result));
+    view_put(view, "hresult", notice->hresult != 0 ? view_code(notice->hresult) : json_null());
+    view_put(view, "required", json_boolean(notice->is_required));
+    view_put(view, "state", view_text(notice->state));
+    view_put(view, "rule", view_text(notice->rule));
+}
+
 static void put_kind(json_t **view, const struct notice *notice)
 {
     switch (notice->kind) {
@@ -42,6 +53,9 @@ static void put_kind(json_t **view, const struct notice *notice)
         break;
     case NOTICE_STEP:
         put_step(view, notice);
+        break;
+    case NOTICE_PROOF:
+        put_proof(view, notice);
         break;
     case NOTICE_PEER_ERROR:
         view_put(view, "error", json_string(peer_error_name(notice->peer_error)));

@@ -193,6 +193,7 @@ static void put_keys(json_t **view, const struct policy_defaults *keys)
 {
     view_put(view, "children", json_string(policy_children_name(keys->children)));
     view_put(view, "on_conflict", json_string(policy_on_conflict_name(keys->on_conflict)));
+    view_put(view, "verify", json_string(policy_verify_name(keys->verify)));
     view_put(view, "on_lost", json_string(policy_on_lost_name(keys->on_lost)));
     view_put(view, "on_failure", json_string(policy_on_failure_name(keys->on_failure)));
     view_put(view, "deadline_seconds", view_span(keys->deadline));

@@ -51,6 +51,7 @@ struct broker *broker_new(const struct broker_options *options)
     TAILQ_INIT(&broker->silent);
     TAILQ_INIT(&broker->nameless);
     TAILQ_INIT(&broker->spare);
+    TAILQ_INIT(&broker->sessions);
     TAILQ_INIT(&broker->held);
     deadline_init(&broker->room, DEADLINE_ROOM);
     TAILQ_INIT(&broker->waiting);

@@ -290,6 +290,7 @@ struct broker_counters {
     uint64_t n_rollbacks;
     uint64_t n_lost_notices;
     uint64_t steps[BROKER_STEP_KINDS][BROKER_STEP_RESULTS];
+    uint64_t proofs[STEP_PROOFS]; /* of profilers and hooks that were answered OK */
     uint64_t peer_errors[PEER_ERROR_COUNT];
     uint64_t hold_buckets[BROKER_HOLD_BUCKETS];
     uint64_t n_holds;

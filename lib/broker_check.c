@@ -44,7 +44,9 @@ static void check_flight_of(const struct runtime *runtime)
 
     MUST((runtime->flight != FLIGHT_NONE) ==
          (runtime->busy && runtime->busy->state == CONNECTION_BUSY));
-    if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
+    if (runtime->flight == FLIGHT_STOP)
+        MUST(runtime->state == RUNTIME_RUNNING);
+    else if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
         MUST(is_plan);
         MUST(moment_is_before(runtime->sent_at,
                               moment_after(runtime->connected_at, runtime->deadline_length)));
@@ -68,7 +70,7 @@ static void check_deadlines_of(const struct runtime *runtime)
     if (runtime->state == RUNTIME_KILLING || runtime->state == RUNTIME_GONE)
         MUST(has_next);
     if (runtime->state == RUNTIME_RUNNING)
-        MUST(!has_next && moment_is_never(runtime->retry_at));
+        MUST(has_next == (runtime->flight == FLIGHT_STOP) && moment_is_never(runtime->retry_at));
     if (!runtime_has_ended(runtime) && runtime->n_connections == 0 && !runtime->process->is_held)
         MUST(!moment_is_never(runtime->alive.at));
 }
@@ -107,7 +109,7 @@ static void check_runtimes(const struct broker *broker)
 static void check_connections(const struct broker *broker)
 {
     const struct connection *connection;
-    size_t n = 0, n_silent = 0, n_unanswered = 0, n_spare = 0, n_kept = 0;
+    size_t n = 0, n_silent = 0, n_unanswered = 0, n_spare = 0, n_kept = 0, n_sessions = 0;
 
     TAILQ_FOREACH(connection, &broker->connections, in_all) {
         n++;
@@ -115,6 +117,9 @@ static void check_connections(const struct broker *broker)
         n_unanswered +=
             connection->state == CONNECTION_BUSY || connection->state == CONNECTION_ANSWERED;
         MUST(connection->close);
+        MUST((connection->state == CONNECTION_SESSION) == (connection->session != NULL));
+        MUST(!connection->session || !connection->runtime);
+        n_sessions += connection->session != NULL;
         MUST((connection->kept != 0) ==
              (connection->runtime && connection->runtime->kept == connection));
         n_kept += connection->kept != 0;
@@ -122,13 +127,14 @@ static void check_connections(const struct broker *broker)
                                       connection->runtime->state == RUNTIME_RUNNING));
         n_spare += connection->is_spare;
         if (connection->state == CONNECTION_SILENT || connection->state == CONNECTION_IDENTIFYING ||
-            connection->state == CONNECTION_ANSWERED || connection->state == CONNECTION_LEAVING)
+            connection->state == CONNECTION_ANSWERED || connection->state == CONNECTION_LEAVING ||
+            connection->state == CONNECTION_SESSION)
             MUST(!moment_is_never(connection->deadline.at));
     }
     MUST(n == broker->n_connections && n == broker->counters.n_connections);
     MUST(n_silent == broker->n_silent && n_silent == broker->counters.n_silent);
     MUST(n_unanswered == broker->n_unanswered);
-    MUST(n_kept == broker->n_kept);
+    MUST(n_kept == broker->n_kept && n_sessions == broker->n_sessions);
     TAILQ_FOREACH(connection, &broker->spare, in_spare) {
         n_spare--;
     }

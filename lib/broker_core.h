@@ -20,6 +20,7 @@
  * runtime_apply.c   steps, taking back
  * runtime_kill.c    the other way out
  * runtime_resume.c  Resume on every port, and what blocks it
+ * runtime_session.c  what the runtime itself says of what it loaded
  */
 
 #include <stdbool.h>
@@ -50,6 +51,19 @@ struct facts;
 /* After Resume it takes 2 to 16 ms until threads show that a runtime runs, and on a busy machine
  * much longer. */
 #define BROKER_UNKNOWN_TIME span_from_s(10)
+
+/* Of the session in which a runtime says what it loaded: after Resume, which is far more than it
+ * takes on a machine that is not busy; and for its end. */
+#define SESSION_TIME      span_from_s(5)
+#define SESSION_STOP_TIME span_from_s(2)
+
+enum {
+    /* At a time, and the part of them that one user may have. */
+    SESSION_MAX = 1024,
+    SESSION_SHARES = 2,
+    SESSION_HOOKS_MAX = 16,
+    SESSION_BYTES_MAX = 4 * 1024 * 1024, /* far more than a program that loads 1000 assemblies */
+};
 
 enum {
     BROKER_PACE_BURST = 16, /* Resumes to connections without a runtime, per window, at once */
@@ -86,6 +100,7 @@ struct user {
     size_t n_silent;
     size_t n_pending; /* runtimes not yet resumed */
     size_t n_kept;    /* connections */
+    size_t n_sessions;
     size_t n_processes;
     struct pace pace;
     /* Who got Resume before it was a runtime to us, and until when that matters. */
@@ -143,6 +158,7 @@ struct process {
  * | ANSWERED    | the end of file after a reply            | the command time-out      |
  * | NAMELESS    | us: Resume, without a runtime of its own | the pace of its process   |
  * | LEAVING     | our close, after Resume, over a limit    | BROKER_LEAVING_TIME       |
+ * | SESSION     | what its runtime says of what it loaded  | see runtime_session.c     |
  */
 enum connection_state {
     CONNECTION_SILENT,
@@ -152,6 +168,7 @@ enum connection_state {
     CONNECTION_ANSWERED,
     CONNECTION_NAMELESS,
     CONNECTION_LEAVING,
+    CONNECTION_SESSION,
 };
 
 struct connection {
@@ -189,9 +206,10 @@ struct connection {
     struct environment *environment; /* BUSY with ProcessEnvironment, once its reply is there */
     struct environment_value *values;
     size_t n_values;
-    struct action *close;  /* set aside, so that closing cannot fail */
-    uint64_t kept;         /* the serial number that it is kept under; 0 */
-    struct action *unkeep; /* likewise set aside, while it is kept */
+    struct session *session; /* SESSION */
+    struct action *close;    /* set aside, so that closing cannot fail */
+    uint64_t kept;           /* the serial number that it is kept under; 0 */
+    struct action *unkeep;   /* likewise set aside, while it is kept */
 };
 
 enum question_purpose {
@@ -229,6 +247,7 @@ struct memory {
 };
 
 TAILQ_HEAD(runtime_list, runtime);
+TAILQ_HEAD(session_list, session);
 
 struct broker {
     struct policy *policy;
@@ -254,6 +273,8 @@ struct broker {
     struct connection_list spare;    /* likewise, since they are */
     size_t n_connections;
     size_t n_silent;
+    struct session_list sessions; /* oldest first */
+    size_t n_sessions;
     TAILQ_HEAD(, process) held;
     size_t n_held;               /* handles of processes, which are descriptors too */
     struct runtime_list waiting; /* they are not resumed, and have no connection */
@@ -460,6 +481,7 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
                        const char *why, struct moment now);
 void runtime_set_next(struct runtime *runtime, struct moment at);
 void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now);
+void runtime_tell_proof(struct runtime *runtime, const struct step *step, struct moment now);
 /* Its process has ended, or it was replaced by an exec. */
 void runtime_end(struct runtime *runtime, const char *why, struct moment now);
 /* Forgets the oldest of those that ended, down to limits.history. */
@@ -477,6 +499,8 @@ void runtime_attach(struct runtime *runtime, struct connection *connection, stru
  * command whose answer came. */
 void runtime_detached(struct runtime *runtime, struct connection *connection, bool was_answered,
                       struct moment now);
+/* The busy connection is none of its ports any more: it has become a session. */
+void runtime_give_away(struct runtime *runtime, struct connection *connection, struct moment now);
 /* The reply of the busy connection is whole. */
 void runtime_answered(struct runtime *runtime, struct connection *connection, struct moment now);
 void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struct facts *facts,
@@ -611,3 +635,29 @@ void resume_deadline(struct runtime *runtime, struct moment now);
 /* More connections are open on some listener than Resumes were answered there: the oldest one that
  * waits. NULL when there is none. */
 struct connection *resume_wanted(const struct runtime *runtime);
+
+/* runtime_session.c */
+
+/* True when all steps are done and a session is to be opened before Resume. */
+bool session_is_wanted(struct runtime *runtime);
+void session_send(struct runtime *runtime, struct connection *connection, struct moment now);
+/* The reply is whole, and OK. True when the connection is a session now, and none of its runtime's;
+ * what follows is said in it. */
+bool session_open(struct connection *connection, struct moment now) MUST_CHECK;
+/* It will not; on 11 the runtime waits for us to close then (measured). */
+void session_refused(struct connection *connection, struct moment now);
+/* Resume is next: where there is no session, nothing more will be known. */
+void session_missed(struct runtime *runtime, struct moment now);
+void session_resumed(struct runtime *runtime, struct moment now);
+/* Asks the runtime to end it, if that is due and it can be asked now. */
+void session_advance(struct runtime *runtime, struct moment now);
+void session_bytes(struct connection *connection, const uint8_t *bytes, size_t length,
+                   struct moment now);
+void session_deadline(struct connection *connection, struct moment now);
+void session_runtime_ended(struct runtime *runtime, struct moment now);
+/* The runtime is freed, its session goes when it is looked at next. */
+void session_forget_runtime(struct runtime *runtime);
+/* Descriptors are short: the oldest one goes. There has to be one. */
+void session_let_go(struct broker *broker, struct moment now);
+/* Its connection ends. */
+void session_connection_closed(struct connection *connection, struct moment now);

@@ -7,13 +7,14 @@
  * For one more connection there goes, in this order:
  *
  * 1. the oldest one that has not said who it is;
- * 2. the oldest one that was resumed without being a runtime to us;
- * 3. while a runtime that is not resumed has no connection, a silent one of a
+ * 2. the oldest one in which a runtime only says what it loaded;
+ * 3. the oldest one that was resumed without being a runtime to us;
+ * 4. while a runtime that is not resumed has no connection, a silent one of a
  *    runtime that runs, in turn. Who waits may do so in the queue of a listener,
  *    behind others; who is let go comes back at once, and queues behind both;
- * 4. likewise, the handle of a process, which only tells of its end.
+ * 5. likewise, the handle of a process, which only tells of its end.
  *
- * Whoever goes comes back. So the second stay a moment, and the third go in rounds:
+ * Whoever goes comes back. So the third stay a moment, and the fourth go in rounds:
  * when the first one that went comes back by the listener of who is missed,
  * everybody who was in its queue at the beginning of the round has been let in;
  * and when many come back by others and nobody by that one, its queue is empty.
@@ -180,6 +181,8 @@ static void make(struct broker *broker, size_t n_kept, struct moment now)
     while (is_full(broker)) {
         if (broker->n_silent > n_kept)
             connection_evict_silent(broker, "descriptors ran short", now);
+        else if (broker->n_sessions > 0)
+            session_let_go(broker, now);
         else if (!let_go(broker, now))
             break;
     }

@@ -171,6 +171,8 @@ void connection_close(struct connection *connection, struct moment now)
         runtime_detached(runtime, connection, was_answered, now);
     }
     identify_nameless_ended(connection, now);
+    if (connection->session)
+        session_connection_closed(connection, now);
     forget_reply(connection);
     free(connection);
     user_settle(broker, user);
@@ -287,6 +289,22 @@ static void begin_environment(struct connection *connection, const uint8_t *byte
         take_environment(connection, bytes, length, now);
 }
 
+/* The reply to CollectTracing is the beginning of what is said in the session. */
+static void begin_session(struct connection *connection, const uint8_t *bytes, size_t length,
+                          struct moment now)
+{
+    struct runtime *runtime = connection->runtime;
+
+    if (!session_open(connection, now)) {
+        broker_out_of_memory(connection->broker, now);
+        connection_close(connection, now);
+        return;
+    }
+    if (length > 0)
+        session_bytes(connection, bytes, length, now);
+    runtime_advance(runtime, now);
+}
+
 static void take_reply(struct connection *connection, const uint8_t *bytes, size_t length,
                        struct moment now)
 {
@@ -310,6 +328,11 @@ static void take_reply(struct connection *connection, const uint8_t *bytes, size
     if (command_row(connection->command)->answer == COMMAND_ANSWERS_ENVIRONMENT &&
         reply_is_ok(&connection->reply)) {
         begin_environment(connection, bytes + taken, length - taken, now);
+        return;
+    }
+    if (command_row(connection->command)->answer == COMMAND_ANSWERS_SESSION &&
+        reply_is_ok(&connection->reply)) {
+        begin_session(connection, bytes + taken, length - taken, now);
         return;
     }
     if (taken < length) {
@@ -351,6 +374,9 @@ void broker_connection_bytes(struct connection *connection, const uint8_t *bytes
             take_noise(connection, length, now);
         else
             reject(connection, PEER_SENT_GARBAGE, "sent something that nobody asked for", now);
+        return;
+    case CONNECTION_SESSION:
+        session_bytes(connection, bytes, length, now);
         return;
     case CONNECTION_ANSWERED:
         /* An error message after a whole environment is the runtime's way; the rest is noise. */
@@ -414,6 +440,9 @@ void connection_deadline(struct connection *connection, struct moment now)
             connection_close(connection, now);
         else
             resume_nameless(connection, now);
+        return;
+    case CONNECTION_SESSION:
+        session_deadline(connection, now);
         return;
     case CONNECTION_IDLE:
     case CONNECTION_BUSY:

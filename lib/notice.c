@@ -38,6 +38,8 @@ const char *notice_kind_name(enum notice_kind kind)
         return "runtime";
     case NOTICE_STEP:
         return "step";
+    case NOTICE_PROOF:
+        return "proof";
     case NOTICE_PEER_ERROR:
         return "peer_error";
     case NOTICE_ALARM:

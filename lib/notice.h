@@ -20,6 +20,7 @@
 enum notice_kind {
     NOTICE_RUNTIME,    /* a runtime changed its state */
     NOTICE_STEP,       /* a step got its result */
+    NOTICE_PROOF,      /* it is known whether what a step sent was loaded, or that it will not be */
     NOTICE_PEER_ERROR, /* a peer did what no runtime does, or went over a limit */
     NOTICE_ALARM,      /* something needs an operator, or does no longer */
     NOTICE_ADMIN,      /* somebody asked for what needs the admin right; pid and uid are theirs */
@@ -59,7 +60,7 @@ struct notice {
     const char *state;     /* likewise, constants: the state's name, */
     const char *old_state; /* the one before, */
     const char *outcome;   /* and the outcome, NULL while there is none */
-    const char *step;      /* NOTICE_STEP, constants: the step's kind */
+    const char *step;      /* NOTICE_STEP, NOTICE_PROOF, constants: the step's kind */
     const char *result;    /* likewise, and of NOTICE_ADMIN: what came of it */
     const char *what;      /* NOTICE_ADMIN, a constant: what was asked for */
     bool is_required;

@@ -743,3 +743,17 @@ const char *step_result_name(enum step_result result)
     }
     return "pending";
 }
+
+const char *step_proof_name(enum step_proof proof)
+{
+    switch (proof) {
+    case PROOF_LOADED:
+        return "loaded";
+    case PROOF_NOT_LOADED:
+        return "not_loaded";
+    case PROOF_OPEN:
+    case PROOF_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}

@@ -57,6 +57,16 @@ enum step_result {
     STEP_ROLLED_BACK, /* was ok, and was taken back */
 };
 
+/* Whether a profiler or hook that was answered OK is in. */
+enum step_proof {
+    PROOF_OPEN,       /* nothing is known yet, or there is nothing to know */
+    PROOF_LOADED,     /* on the word of the runtime */
+    PROOF_NOT_LOADED, /* likewise */
+    PROOF_UNKNOWN,
+};
+
+enum { STEP_PROOFS = PROOF_UNKNOWN + 1 };
+
 enum step_old {
     STEP_OLD_UNKNOWN,
     STEP_OLD_ABSENT,
@@ -91,6 +101,10 @@ struct step {
     enum preflight code;       /* what is wrong with its file; PREFLIGHT_GOOD otherwise */
     char *detail;              /* of that: foreign text, or NULL */
     enum plan_reading reading; /* of a profiler: by what its file shows */
+    enum step_proof proof;     /* of a profiler, the primer or a hook */
+    const char *proof_why;     /* a constant, the end of a sentence that starts with the name of the
+                                * step; NULL when there is nothing to add */
+    uint32_t proof_code;       /* HRESULT that the runtime gave for it; 0 for none */
     const char *name;          /* the variable, or the path; NULL for Resume. The policy's */
     const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
     bool is_for_primer; /* a variable that is the primer's and not the rule's */
@@ -261,3 +275,5 @@ enum plan_outcome plan_outcome(const struct plan *plan);
 
 const char *step_kind_name(enum step_kind kind);
 const char *step_result_name(enum step_result result);
+/* "unknown" for PROOF_OPEN. */
+const char *step_proof_name(enum step_proof proof);

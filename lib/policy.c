@@ -195,6 +195,19 @@ const char *policy_on_conflict_name(enum policy_on_conflict on_conflict)
     return "skip";
 }
 
+const char *policy_verify_name(enum policy_verify verify)
+{
+    switch (verify) {
+    case POLICY_VERIFY_AUTO:
+        return "auto";
+    case POLICY_VERIFY_RECEIPT:
+        return "receipt";
+    case POLICY_VERIFY_OFF:
+        return "off";
+    }
+    return "auto";
+}
+
 const char *policy_on_lost_name(enum policy_on_lost on_lost)
 {
     switch (on_lost) {

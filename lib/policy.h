@@ -82,6 +82,7 @@ enum policy_mode { POLICY_APPLY, POLICY_OBSERVE };
 enum policy_match_unknown { POLICY_UNKNOWN_STOP, POLICY_UNKNOWN_NEXT };
 enum policy_children { POLICY_CHILDREN_INHERIT, POLICY_CHILDREN_DETACH };
 enum policy_on_conflict { POLICY_CONFLICT_SKIP, POLICY_CONFLICT_REPLACE, POLICY_CONFLICT_FAIL };
+enum policy_verify { POLICY_VERIFY_AUTO, POLICY_VERIFY_RECEIPT, POLICY_VERIFY_OFF };
 enum policy_on_lost { POLICY_LOST_SKIP, POLICY_LOST_FAIL };
 enum policy_on_failure { POLICY_FAILURE_RESUME, POLICY_FAILURE_HOLD, POLICY_FAILURE_KILL };
 enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
@@ -90,6 +91,7 @@ enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
 struct policy_defaults {
     enum policy_children children;
     enum policy_on_conflict on_conflict;
+    enum policy_verify verify;
     enum policy_on_lost on_lost;
     enum policy_on_failure on_failure;
     enum policy_primer primer; /* of profilers that do not say it themselves */
@@ -217,6 +219,7 @@ void policy_print(const struct policy *policy, struct bytes *out);
 const char *policy_mode_name(enum policy_mode mode);
 const char *policy_match_unknown_name(enum policy_match_unknown match_unknown);
 const char *policy_children_name(enum policy_children children);
+const char *policy_verify_name(enum policy_verify verify);
 const char *policy_on_conflict_name(enum policy_on_conflict on_conflict);
 const char *policy_on_lost_name(enum policy_on_lost on_lost);
 const char *policy_on_failure_name(enum policy_on_failure on_failure);

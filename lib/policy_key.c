@@ -25,7 +25,7 @@ static const char *const match_unknown_choices[] = {"stop", "next", NULL};
 static const char *const mode_choices[] = {"apply", "observe", NULL};
 static const char *const children_choices[] = {"inherit", "detach", NULL};
 static const char *const on_conflict_choices[] = {"skip", "replace", "fail", NULL};
-static const char *const verify_choices[] = {"receipt", "maps", "off", NULL};
+static const char *const verify_choices[] = {"auto", "receipt", "off", NULL};
 static const char *const on_lost_choices[] = {"skip", "fail", NULL};
 static const char *const on_failure_choices[] = {"resume", "hold", "kill", NULL};
 static const char *const late_choices[] = {"resume", "attach", NULL};
@@ -94,7 +94,7 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(TRACE, "trace", RULE_AND_BUNDLE, SESSION, PLAIN(NULL, LATER, "a trace session from the first instruction on")),
     KEY(CHILDREN, "children", RULE_AND_DEFAULTS, CHOICE, CHOICE(children_choices, "inherit", "0.1", "detach empties the port variables, so that children of managed code do not connect")),
     KEY(ON_CONFLICT, "on_conflict", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_conflict_choices, "skip", "0.1", "when its environment configures another profiler, which would win: skip leaves ours out, replace switches that one off, fail takes ours for failed")),
-    KEY(VERIFY, "verify", RULE_AND_DEFAULTS, CHOICE, CHOICE(verify_choices, "receipt", LATER, "how loading is proved")),
+    KEY(VERIFY, "verify", RULE_AND_DEFAULTS, CHOICE, CHOICE(verify_choices, "auto", "0.1", "whether the runtime is asked, in a trace session of a few seconds, if it loaded what it was sent: receipt does, auto not beside a profiler on .NET 8, off never")),
     KEY(ON_LOST, "on_lost", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_lost_choices, "skip", "0.1", "a hook or profiler whose answer was lost in a crash")),
     KEY(ON_FAILURE, "on_failure", RULE_AND_DEFAULTS, CHOICE, CHOICE(on_failure_choices, "resume", "0.1", "when a required step fails")),
     KEY(DEADLINE, "deadline", RULE_AND_DEFAULTS, SPAN, RANGE(10 * MS, 10 * M, "3s", "0.1", "after which the runtime is resumed whatever is left to do")),

@@ -72,6 +72,8 @@ static void read_common(struct reader *reader, const struct reader_view *view,
     if (values[KEY_ON_CONFLICT] &&
         value_choice(reader, KEY_ON_CONFLICT, values[KEY_ON_CONFLICT], &choice))
         keys->on_conflict = (enum policy_on_conflict)choice;
+    if (values[KEY_VERIFY] && value_choice(reader, KEY_VERIFY, values[KEY_VERIFY], &choice))
+        keys->verify = (enum policy_verify)choice;
     if (values[KEY_ON_LOST] && value_choice(reader, KEY_ON_LOST, values[KEY_ON_LOST], &choice))
         keys->on_lost = (enum policy_on_lost)choice;
     if (values[KEY_ON_FAILURE] &&

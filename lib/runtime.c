@@ -101,6 +101,25 @@ void runtime_tell_step(struct runtime *runtime, const struct step *step, struct 
     broker_notice(broker, &notice, runtime->rule ? runtime->rule->name : NULL, step->name);
 }
 
+void runtime_tell_proof(struct runtime *runtime, const struct step *step, struct moment now)
+{
+    struct broker *broker = runtime->broker;
+    struct notice notice = {
+        .kind = NOTICE_PROOF,
+        .step = step_kind_name(step->kind),
+        .result = step_proof_name(step->proof),
+        .is_required = step->is_required,
+        .hresult = step->proof_code,
+        .why = step->proof_why,
+    };
+
+    /* The primer is ours, and is not what was asked for. */
+    if (step->kind != STEP_PRIMER)
+        broker->counters.proofs[step->proof]++;
+    fill_notice(runtime, &notice, now);
+    broker_notice(broker, &notice, runtime->rule ? runtime->rule->name : NULL, step->name);
+}
+
 /* Nothing tells which of its ports a connection is, so that one that has come says nothing of the
  * next; only its own list does. */
 static bool is_waiting(const struct runtime *runtime)
@@ -236,6 +255,7 @@ void runtime_free(struct runtime *runtime)
     assert(!runtime->process && TAILQ_EMPTY(&runtime->connections));
     broker_forget_question(broker, runtime->question);
     leave_state(runtime);
+    session_forget_runtime(runtime);
     identify_unregister(runtime);
     broker_delist(runtime);
     deadline_stop(&broker->ends, &runtime->end);
@@ -299,6 +319,7 @@ void runtime_end(struct runtime *runtime, const char *why, struct moment now)
                       now);
     while (!TAILQ_EMPTY(&runtime->connections))
         connection_close(TAILQ_FIRST(&runtime->connections), now);
+    session_runtime_ended(runtime, now);
     leave_process(runtime, now);
     runtime_forget_history(broker);
 }
@@ -337,6 +358,11 @@ static bool is_resume(enum runtime_flight flight)
     return flight == FLIGHT_RESUME || flight == FLIGHT_RESUME_AGAIN;
 }
 
+static bool is_session(enum runtime_flight flight)
+{
+    return flight == FLIGHT_SESSION || flight == FLIGHT_STOP;
+}
+
 bool runtime_flies_resume(const struct runtime *runtime)
 {
     return is_resume(runtime->flight);
@@ -366,7 +392,25 @@ void runtime_attach(struct runtime *runtime, struct connection *connection, stru
         runtime_mark_progress(runtime, now);
     deadline_stop(&runtime->broker->deadlines, &runtime->alive);
     runtime->n_alive_looks = 0;
+    /* Another port of it waits: the end of the session is less urgent. */
+    if (runtime->flight == FLIGHT_STOP && resume_wanted(runtime))
+        runtime_lose_flight(runtime, now);
     runtime_advance(runtime, now);
+}
+
+void runtime_give_away(struct runtime *runtime, struct connection *connection, struct moment now)
+{
+    assert(runtime->busy == connection && connection->kept == 0);
+    runtime->busy = NULL;
+    runtime->flight = FLIGHT_NONE;
+    runtime->blocked = BLOCKED_NOT;
+    runtime_set_next(runtime, MOMENT_NEVER);
+    connection->runtime = NULL;
+    TAILQ_REMOVE(&runtime->connections, connection, in_runtime);
+    runtime->n_connections--;
+    runtime_judge_waiting(runtime);
+    runtime->n_alive_looks = 0;
+    runtime_watch_alive(runtime, now);
 }
 
 void runtime_watch_alive(struct runtime *runtime, struct moment now)
@@ -423,9 +467,11 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
     runtime_watch_alive(runtime, now);
     if (keep_held(runtime, now))
         runtime_mark_progress(runtime, now);
+    if (flight == FLIGHT_STOP && runtime->state == RUNTIME_RUNNING)
+        runtime_set_next(runtime, MOMENT_NEVER);
     if (was_busy && is_resume(flight))
         resume_lost(runtime, now);
-    else if (was_busy && flight != FLIGHT_NONE)
+    else if (was_busy && flight != FLIGHT_NONE && !is_session(flight))
         apply_lost(runtime, now);
     else if (was_busy)
         runtime_advance(runtime, now);
@@ -443,7 +489,9 @@ void runtime_answered(struct runtime *runtime, struct connection *connection, st
         runtime_set_next(runtime, MOMENT_NEVER);
     if (is_resume(flight))
         resume_answered(runtime, connection, flight, now);
-    else
+    else if (flight == FLIGHT_SESSION)
+        session_refused(connection, now);
+    else if (flight != FLIGHT_STOP)
         apply_answered(runtime, connection, now);
 }
 

@@ -51,6 +51,7 @@ struct policy;
 struct policy_rule;
 struct process;
 struct question;
+struct session;
 
 enum runtime_state {
     RUNTIME_DECIDING,
@@ -97,6 +98,8 @@ enum runtime_flight {
     FLIGHT_UNDO,
     FLIGHT_RESUME,
     FLIGHT_RESUME_AGAIN, /* one more than the count of ports asks for */
+    FLIGHT_SESSION,      /* it is asked to say what it loads */
+    FLIGHT_STOP,         /* and need not any more */
 };
 
 /* The questions to a runtime, in the order in which they are asked. */
@@ -180,6 +183,9 @@ struct runtime {
     size_t n_connections;
     struct connection *busy; /* the one with a message in flight, or answered and not yet ended */
     struct connection *kept; /* for the next daemon; NULL */
+    struct session *session; /* in which it says what it loaded; NULL */
+    bool was_session_tried;
+    const char *no_session; /* why there is none, for the proof of its steps */
     enum runtime_flight flight;
     struct moment sent_at; /* the message in flight, or the last one */
     struct runtime_port ports[RUNTIME_PORTS_MAX];

@@ -337,6 +337,21 @@ static void finish_plan(struct runtime *runtime, struct moment now)
         finish(runtime, outcome_of(&runtime->plan), shortfall ? shortfall : "", now);
 }
 
+/* All of them are done. What it does not cost is told about them. */
+static void end_steps(struct runtime *runtime, struct moment now)
+{
+    struct connection *connection;
+
+    if (is_out_of_time(runtime, now) || !session_is_wanted(runtime)) {
+        finish_plan(runtime, now);
+        return;
+    }
+    runtime_set_next(runtime, idle_deadline(runtime));
+    connection = runtime_free_connection(runtime);
+    if (connection)
+        session_send(runtime, connection, now);
+}
+
 static void advance_steps(struct runtime *runtime, struct moment now)
 {
     struct step *step = plan_next(&runtime->plan);
@@ -352,7 +367,7 @@ static void advance_steps(struct runtime *runtime, struct moment now)
         return;
     }
     if (!step) {
-        finish_plan(runtime, now);
+        end_steps(runtime, now);
         return;
     }
     if (is_out_of_time(runtime, now)) {

@@ -92,6 +92,7 @@ void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const c
 {
     runtime->outcome = outcome;
     runtime->why = why;
+    session_missed(runtime, now);
     runtime->n_looks = 0;
     runtime->n_settle_looks = 0;
     runtime->again_up_to = 0;
@@ -144,6 +145,7 @@ static void be_running(struct runtime *runtime, struct moment now)
     runtime->runs_unseen = false;
     runtime_set_state(runtime, RUNTIME_RUNNING, MOMENT_NEVER, NULL, now);
     runtime_release_process(runtime, now);
+    session_advance(runtime, now);
 }
 
 /*
@@ -201,6 +203,8 @@ void resume_advance(struct runtime *runtime, struct moment now)
         send_resume(runtime, connection, counted ? FLIGHT_RESUME : FLIGHT_RESUME_AGAIN, now);
     } else if (runtime->state == RUNTIME_RESUMING && runtime->n_resumes_answered > 0) {
         settle(runtime, now);
+    } else {
+        session_advance(runtime, now);
     }
 }
 
@@ -231,8 +235,10 @@ void resume_answered(struct runtime *runtime, struct connection *connection,
     /* No runtime refuses Resume; one that did would get it again and again. */
     if (flight == FLIGHT_RESUME)
         count_resume(runtime, connection->listener);
-    if (moment_is_never(runtime->resumed_at))
+    if (moment_is_never(runtime->resumed_at)) {
         count_hold(runtime, now);
+        session_resumed(runtime, now);
+    }
     runtime->resumed_at = now;
 }
 
@@ -385,8 +391,11 @@ void resume_facts(struct runtime *runtime, enum question_purpose purpose, const 
 
 void resume_deadline(struct runtime *runtime, struct moment now)
 {
-    if (runtime->state == RUNTIME_RUNNING)
+    if (runtime->state == RUNTIME_RUNNING) {
+        if (runtime->flight == FLIGHT_STOP)
+            runtime_lose_flight(runtime, now);
         return;
+    }
     /* A send that memory ran out for is tried again. */
     if (runtime->state == RUNTIME_RESUMING && !runtime->busy && resume_wanted(runtime)) {
         resume_advance(runtime, now);

@@ -73,7 +73,7 @@ OTHER_CLSID = "{cf0d821e-299b-5307-a3d8-b283c03916de}"
 
 #: On a loaded machine everything takes long. What comes in time, and what does not, is for tests that are about time.
 LIMITS = {"late_after": "1h", "hello": "1m"}
-DEFAULTS = {"deadline": "10m", "command_timeout": "5m", "primer": "never"}
+DEFAULTS = {"deadline": "10m", "command_timeout": "5m", "primer": "never", "verify": "off"}
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 

@@ -21,6 +21,10 @@ static const struct world_file files[] = {
     {.path = "/run/diagport/second.sock", .mode = 0140666, .inode = 101},
 };
 
+/* What runtimes say in a session of what they loaded: nothing, the beginning of it, or something
+ * else. */
+static const char *const said[] = {NULL, "Nettrace\x14", "HTTP/1.1 400 Bad Request\r\n"};
+
 /* What processes run. */
 static const char *const exes[] = {"/app/plan", "/app/plan",  "/app/plan", "/app/few",
                                    "/app/hold", "/app/kill",  "/app/none", "/app/none",
@@ -144,6 +148,8 @@ struct actor *actors_add(struct history *history, struct dice *dice, struct worl
 
     snprintf(cookie, sizeof cookie, "%08zx", 0xa0000000 + history->n_actors);
     runtime = world_runtime(history->world, process, cookie, ports, n_ports);
+    runtime->said = said[process->pid % (int32_t)ARRAY_LENGTH(said)];
+    runtime->said_length = runtime->said ? strlen(runtime->said) : 0;
     runtime->major = 6 + dice_throw(dice, 6);
     runtime->kind = runtime->major >= 8 && dice_chance(dice, 25) ? RUNTIME_KIND_NATIVEAOT
                                                                  : RUNTIME_KIND_CORECLR;

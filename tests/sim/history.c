@@ -53,6 +53,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
     /* What came to the policy later: histories that were kept are to be what they were. */
     struct dice own = dice_new(history->salt ^ UINT64_C(0x636f6e66) * (history->generation + 1));
     struct dice others = dice_new(history->salt + UINT64_C(104729) * history->generation);
+    struct dice proof = dice_new(history->salt + UINT64_C(15485863) * (history->generation + 1));
     char limits[256];
 
     put_limits(history, &dice, limits, sizeof limits);
@@ -64,7 +65,8 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "  - { name: third, path: /run/diagport/third.sock }\n"
              "control: { path: /run/diagport/control.sock }\n"
              "limits: %s\n"
-             "defaults: { deadline: %s, command_timeout: %s, hold_limit: %s, primer_path: %s }\n"
+             "defaults: { deadline: %s, command_timeout: %s, hold_limit: %s, primer_path: %s, "
+             "verify: %s }\n"
              "rules:\n"
              "  - { name: left, match: { exe: /app/left }, ignore: true }\n"
              "  - name: plan\n"
@@ -92,10 +94,11 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "    env: { GEN: \"%u\" }\n",
              limits, ONE_OF(&dice, "100ms", "1s", "3s"), ONE_OF(&dice, "50ms", "300ms", "1s"),
              ONE_OF(&dice, "1s", "5s"), ONE_OF(&others, "/opt/primer.so", "/opt/absent.so"),
-             ONE_OF(&dice, "stop", "next"), history->generation, ONE_OF(&dice, "true", "false"),
-             ONE_OF(&dice, "true", "false"), ONE_OF(&others, "auto", "always", "never"),
-             ONE_OF(&own, "skip", "replace", "fail"), ONE_OF(&dice, "true", "false"),
-             history->generation, history->generation, history->generation, history->generation);
+             ONE_OF(&proof, "off", "auto", "receipt"), ONE_OF(&dice, "stop", "next"),
+             history->generation, ONE_OF(&dice, "true", "false"), ONE_OF(&dice, "true", "false"),
+             ONE_OF(&others, "auto", "always", "never"), ONE_OF(&own, "skip", "replace", "fail"),
+             ONE_OF(&dice, "true", "false"), history->generation, history->generation,
+             history->generation, history->generation);
 }
 
 void history_remember_limits(struct history *history)

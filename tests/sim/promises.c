@@ -110,6 +110,19 @@ static void check_primer(const struct history *history, const struct actor *acto
         promises_broken(history, actor, "the primer is told of variables before it is sent");
 }
 
+/* The one thing that is sent to who runs, and only where a session is. */
+static bool is_end_of_session(const struct history *history, const struct actor *actor,
+                              const struct world_command *command, bool was_resumed)
+{
+    if (command->id != COMMAND_STOP_TRACING)
+        return false;
+    if (!was_resumed && !actor->was_restarted && !history->has_limits)
+        promises_broken(history, actor, "nobody is asked to end a session before Resume");
+    if (actor->runtime->n_sessions == 0)
+        promises_broken(history, actor, "a session is ended where there is one");
+    return true;
+}
+
 /* P3, P4, P6, P9, P12 and P13. */
 static void check_commands(const struct history *history, const struct actor *actor)
 {
@@ -123,6 +136,8 @@ static void check_commands(const struct history *history, const struct actor *ac
         bool is_deadly = command->is_unset || command->id == COMMAND_APPLY_STARTUP_HOOK ||
                          command->id == COMMAND_STARTUP_PROFILER;
 
+        if (is_end_of_session(history, actor, command, was_resumed))
+            continue;
         if (!actor->is_matched && !is_resume)
             promises_broken(history, actor, "who no plan is for gets nothing but Resume (P4)");
         if (!actor->may_be_touched && !is_resume)

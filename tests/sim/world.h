@@ -139,6 +139,10 @@ struct world_runtime {
     bool is_resumed[WORLD_PORTS_MAX];
     struct world_connection *connections[WORLD_PORTS_MAX];
     size_t n_ports;
+    struct world_connection *session; /* in which it says what it loaded */
+    unsigned n_sessions;              /* that it opened */
+    const void *said;                 /* there, once it runs */
+    size_t said_length;
     bool has_foreign_port; /* one more that suspends and is not ours */
     struct world_command commands[WORLD_COMMANDS_MAX];
     size_t n_commands;

@@ -48,6 +48,10 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
         if (!wire_get_string(reader, &name))
             world_fail("a hook that no runtime could read");
         break;
+    case COMMAND_COLLECT_TRACING_2:
+    case COMMAND_STOP_TRACING:
+        reader->left = 0;
+        break;
     default:
         break;
     }
@@ -186,11 +190,18 @@ static bool runs(const struct world_runtime *runtime)
     return !runtime->has_foreign_port;
 }
 
+static bool has_session(const struct world_runtime *runtime)
+{
+    return runtime->session && !runtime->session->is_closed && !runtime->session->has_ended;
+}
+
 static void resume_port(struct world_runtime *runtime, size_t port)
 {
     struct world_process *process = runtime->process;
 
     runtime->is_resumed[port] = true;
+    if (runs(runtime) && has_session(runtime) && runtime->said_length > 0)
+        world_send(runtime->session, runtime->said, runtime->said_length);
     if (!runs(runtime) || process->picture == WORLD_RUNNING)
         return;
     process->late_picture = process->picture;
@@ -246,6 +257,14 @@ static void send_environment(struct world_connection *connection)
     world_send(connection, continuation.data, continuation.length);
     bytes_deinit(&payload);
     bytes_deinit(&continuation);
+}
+
+/* Its id; the same for all. */
+static void send_session(struct world_connection *connection)
+{
+    static const uint8_t id[8] = {0x10, 0x32, 0x54, 0x76};
+
+    world_send_reply(connection, true, id, sizeof id);
 }
 
 /* What a command that is taken does, whatever becomes of its answer. */
@@ -309,6 +328,10 @@ static void answer(struct world_connection *connection, struct world_command *co
             world_send_status(connection, true, 0);
         }
         return;
+    case COMMAND_COLLECT_TRACING_2:
+    case COMMAND_STOP_TRACING:
+        send_session(connection);
+        return;
     default:
         world_send_status(connection, true, 0);
         return;
@@ -353,6 +376,21 @@ static struct world_command *record_command(struct world_runtime *runtime,
                    world_story(runtime));
     runtime->commands[runtime->n_commands] = *command;
     return &runtime->commands[runtime->n_commands++];
+}
+
+/* The connection is no port's any more, and the next one is made. */
+static void begin_session(struct world_runtime *runtime, size_t port)
+{
+    runtime->session = runtime->connections[port];
+    runtime->n_sessions++;
+    runtime->connections[port] = NULL;
+}
+
+static void end_session(struct world_runtime *runtime)
+{
+    if (has_session(runtime))
+        world_end(runtime->session);
+    runtime->session = NULL;
 }
 
 static void take(struct world_runtime *runtime, size_t port, const struct world_command *command)
@@ -402,7 +440,13 @@ static void take(struct world_runtime *runtime, size_t port, const struct world_
         world_kill(runtime->world, runtime->process);
         return;
     }
-    world_end(connection);
+    if (command->id == COMMAND_STOP_TRACING && fault == WORLD_ANSWERS)
+        end_session(runtime);
+    if (command->id == COMMAND_COLLECT_TRACING_2 && fault == WORLD_ANSWERS &&
+        !recorded->was_refused)
+        begin_session(runtime, port);
+    else
+        world_end(connection);
     come_back(runtime, port);
 }
 

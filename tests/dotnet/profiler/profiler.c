@@ -16,6 +16,10 @@
  * purpose: a variable set through the diagnostic port reaches the runtime's own
  * copy of the environment, which only the profiler API shows.
  *
+ * What else the main one does then is in DIAGPORT_TEST_INITIALIZE, which the program
+ * has to be started with: "fails", "cancels" (it wants no part in this process),
+ * "aborts", "exits", or "hangs", for ten seconds.
+ *
  * build-rig builds it twice and gives each build two macros: PROFILER_CLSID,
  * the class identifier it answers to, as text in braces; and
  * PROFILER_NOTIFICATION_ONLY, 1 for the build that may be loaded beside a main
@@ -38,6 +42,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #ifndef PROFILER_CLSID
 #error "PROFILER_CLSID must be given, see build-rig"
@@ -49,11 +54,15 @@
 #define PROOF_NAME \
     (PROFILER_NOTIFICATION_ONLY ? "DIAGPORT_TEST_PROFILER_NOTIFY" : "DIAGPORT_TEST_PROFILER")
 #define WATCHED_NAME "DIAGPORT_TEST_ONE"
+#define WAY_NAME     "DIAGPORT_TEST_INITIALIZE"
 #define ABSENT       "-"
+
+enum { HANG_SECONDS = 10, EXIT_STATUS = 3 };
 
 enum {
     RESULT_OK = 0,
     RESULT_FAIL = (int32_t)0x80004005,
+    RESULT_CANCEL = (int32_t)0x80131375,
     RESULT_NO_INTERFACE = (int32_t)0x80004002,
     RESULT_NO_AGGREGATION = (int32_t)0x80040110,
     RESULT_CLASS_NOT_AVAILABLE = (int32_t)0x80040111,
@@ -183,6 +192,24 @@ static void read_through_profiler_api(struct object *info, char *text, size_t ca
     release(info_11);
 }
 
+/* What a profiler may do instead. */
+static int32_t end_as_told(void)
+{
+    const char *way = PROFILER_NOTIFICATION_ONLY ? NULL : getenv(WAY_NAME);
+
+    if (!way)
+        return RESULT_OK;
+    if (strcmp(way, "aborts") == 0)
+        abort();
+    if (strcmp(way, "exits") == 0)
+        _exit(EXIT_STATUS);
+    if (strcmp(way, "hangs") == 0)
+        sleep(HANG_SECONDS);
+    return strcmp(way, "fails") == 0     ? RESULT_FAIL
+           : strcmp(way, "cancels") == 0 ? RESULT_CANCEL
+                                         : RESULT_OK;
+}
+
 static int32_t initialize(struct object *self, struct object *info)
 {
     static char seen_by_api[VALUE_UNITS_MAX];
@@ -201,7 +228,7 @@ static int32_t initialize(struct object *self, struct object *info)
      * this process does. */
     error = setenv(PROOF_NAME, proof, 1);
     free(proof);
-    return error == 0 ? RESULT_OK : RESULT_FAIL;
+    return error == 0 ? end_as_told() : RESULT_FAIL;
 }
 
 static int32_t load_as_notification_only(struct object *self, int32_t *ret_answer)

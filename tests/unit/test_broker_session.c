@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The session in which a runtime says what it loaded: when it is opened, read,
+ * stopped and given up, and that nobody waits for it.
+ */
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/broker_core.h"
+#include "lib/hresult.h"
+#include "tests/sim/world.h"
+#include "tests/unit/unit_nettrace.h"
+
+#define HEAD                                                            \
+    "version: 1\n"                                                      \
+    "listen: [ { name: runtime, path: /run/diagport/runtime.sock } ]\n" \
+    "control: { path: /run/diagport/control.sock }\n"                   \
+    "rules:\n"                                                          \
+    "  - name: r\n"                                                     \
+    "    match: all\n"
+#define LIMITED "limits: { connections_per_user: 100 }\n" HEAD
+#define PROFILER                                                                              \
+    "    profilers: [ { clsid: \"{d1a60d3b-7e57-4c0d-9a3e-5b1f0c2d4e61}\", path: /opt/p.so, " \
+    "primer: never } ]\n"
+#define HOOK    "    startup_hooks: [ { path: /opt/a.dll } ]\n"
+#define AUTO    "    verify: auto\n"
+#define RECEIPT "    verify: receipt\n"
+
+static const uint32_t first[] = {0};
+static const struct world_file files[] = {
+    {.path = "/opt/p.so", .mode = 0100644},
+    {.path = "/opt/a.dll", .mode = 0100644},
+};
+
+static struct world_runtime *runtime_in(struct world *world, const char *cookie)
+{
+    struct world_process *process =
+        world_process(world, "/app", "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock\0");
+
+    process->files = files;
+    process->n_files = ARRAY_LENGTH(files);
+    return world_runtime(world, process, cookie, first, 1);
+}
+
+static const struct step *step_at(struct world *world, const char *cookie, size_t place)
+{
+    const struct runtime *runtime = world_find(world, cookie);
+
+    ck_assert_uint_gt(runtime->plan.n_steps, place);
+    return &runtime->plan.steps[place];
+}
+
+/* Its profiler was loaded, and it goes on saying things. */
+static struct bytes said_loaded(void)
+{
+    struct bytes stream = unit_nettrace_recorded("loaded", 10);
+
+    /* Without its end. */
+    stream.length -= 40;
+    return stream;
+}
+
+START_TEST(it_is_opened_last_and_stopped_when_all_is_known)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct bytes stream = said_loaded();
+
+    runtime->said = stream.data;
+    runtime->said_length = stream.length;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime),
+                     "kind, info3, profiler /opt/p.so, CollectTracing2, resume, StopTracing");
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_LOADED);
+    ck_assert_uint_eq(broker_counters(world->broker)->proofs[PROOF_LOADED], 1);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    ck_assert_ptr_null(world_find(world, "aaaaaaaa")->session);
+    /* It has its one port again. */
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 1);
+    broker_check(world->broker);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
+/* Nothing is said: it ends in its time, and what was sent stays unknown. */
+START_TEST(silence_ends)
+{
+    struct world *world = world_new(HEAD PROFILER HOOK AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_str_eq(world_story(runtime),
+                     "kind, info3, profiler /opt/p.so, hook /opt/a.dll, CollectTracing2, resume");
+    ck_assert_ptr_nonnull(world_find(world, "aaaaaaaa")->session);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 1)->proof, PROOF_OPEN);
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert_ptr_nonnull(strstr(world_story(runtime), "resume, StopTracing"));
+    ck_assert_ptr_null(world_find(world, "aaaaaaaa")->session);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_UNKNOWN);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 1)->proof, PROOF_UNKNOWN);
+    ck_assert_uint_eq(broker_counters(world->broker)->proofs[PROOF_UNKNOWN], 2);
+    world_free(world);
+}
+END_TEST
+
+static enum world_fault fault_of(struct world_runtime *runtime, const struct world_command *command,
+                                 uint32_t *ret_hresult)
+{
+    const enum world_fault *faults = runtime->context;
+
+    *ret_hresult = HRESULT_FAIL;
+    if (command->id == COMMAND_COLLECT_TRACING_2)
+        return faults[0];
+    return command->id == COMMAND_STOP_TRACING ? faults[1] : WORLD_ANSWERS;
+}
+
+/* However it is answered, the runtime is resumed in time, and once. */
+START_TEST(nobody_waits_for_a_session)
+{
+    static const enum world_fault ways[][2] = {
+        {WORLD_REFUSES, WORLD_ANSWERS},   {WORLD_READS_ONLY, WORLD_ANSWERS},
+        {WORLD_CLOSES, WORLD_ANSWERS},    {WORLD_ANSWERS_GARBAGE, WORLD_ANSWERS},
+        {WORLD_ANSWERS, WORLD_REFUSES},   {WORLD_ANSWERS, WORLD_READS_ONLY},
+        {WORLD_ANSWERS, WORLD_CLOSES},    {WORLD_ANSWERS, WORLD_ANSWERS_GARBAGE},
+        {WORLD_ANSWERS_HALF, WORLD_DIES},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(ways); i++) {
+        struct world *world = world_new(HEAD PROFILER AUTO "    command_timeout: 100ms\n");
+        struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+        const struct runtime *seen;
+
+        runtime->fault = fault_of;
+        runtime->context = (void *)(uintptr_t)ways[i];
+        world_start(runtime);
+        world_pass(world, span_from_ms(500), true);
+        seen = world_find(world, "aaaaaaaa");
+        ck_assert_int_eq(seen->state, RUNTIME_RUNNING);
+        ck_assert_int_eq(seen->outcome, OUTCOME_APPLIED);
+        world_pass(world, span_from_s(10), true);
+        ck_assert_ptr_null(seen->session);
+        ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_UNKNOWN);
+        ck_assert_ptr_nonnull(step_at(world, "aaaaaaaa", 0)->proof_why);
+        ck_assert_uint_eq(world->broker->n_sessions, 0);
+        broker_check(world->broker);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* One that ended is read to the end: what it said last may be why. */
+START_TEST(what_was_said_before_the_end_counts)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct bytes stream = unit_nettrace_recorded("initialize-fails", 10);
+    const struct step *step;
+
+    world_start(runtime);
+    world_serve(world);
+    world->is_network_slow = true;
+    world_send(runtime->session, stream.data, stream.length);
+    world_kill(world, runtime->process);
+    broker_process_ended(world->broker, world_find(world, "aaaaaaaa")->process->id, world->now);
+    world_settle(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_GONE);
+    world_hear(world);
+    step = step_at(world, "aaaaaaaa", 0);
+    ck_assert_int_eq(step->proof, PROOF_NOT_LOADED);
+    ck_assert_uint_eq(step->proof_code, HRESULT_FAIL);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
+struct rule_case {
+    const char *policy;
+    unsigned major;
+    bool has_session;
+    const char *why; /* a part of it */
+};
+
+/* Beside a profiler on .NET 8 only where the rule says so. */
+START_TEST(whom_it_is_opened_for)
+{
+    static const struct rule_case cases[] = {
+        {HEAD PROFILER AUTO, 9, true, NULL},
+        {HEAD PROFILER AUTO, 8, false, "may block"},
+        {HEAD PROFILER RECEIPT, 8, true, NULL},
+        {HEAD HOOK AUTO, 8, true, NULL},
+        {HEAD PROFILER "    verify: off\n", 10, false, "verify: off"},
+        {HEAD "    env: { A: \"1\" }\n" AUTO, 10, false, NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct world *world = world_new(cases[i].policy);
+        struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+        const char *why;
+
+        runtime->major = cases[i].major;
+        world_start(runtime);
+        world_serve(world);
+        ck_assert_int_eq(runtime->n_sessions, cases[i].has_session);
+        why = step_at(world, "aaaaaaaa", 0)->proof_why;
+        ck_assert(cases[i].why ? why && strstr(why, cases[i].why) : !why);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* Two ports: the session is on one of them, and each gets its Resume. */
+START_TEST(it_is_none_of_the_ports)
+{
+    static const uint32_t both[] = {0, 0};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_process *process = world_process(world, "/app",
+                                                  "DOTNET_DiagnosticPorts=/run/diagport/"
+                                                  "runtime.sock;/run/diagport/runtime.sock\0");
+    struct world_runtime *runtime;
+
+    process->files = files;
+    process->n_files = ARRAY_LENGTH(files);
+    runtime = world_runtime(world, process, "aaaaaaaa", both, 2);
+    world_start(runtime);
+    world_serve(world);
+    ck_assert(runtime->is_resumed[0] && runtime->is_resumed[1]);
+    ck_assert_uint_eq(runtime->n_sessions, 1);
+    broker_check(world->broker);
+    world_free(world);
+}
+END_TEST
+
+/* Whoever needs a descriptor gets that of a session. */
+START_TEST(it_goes_first)
+{
+    struct world *world = world_new_with(LIMITED PROFILER AUTO, BROKER_TRUSTS_RECORDS, 4);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa"), *other;
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_uint_eq(world->broker->n_sessions, 1);
+    other = runtime_in(world, "bbbbbbbb");
+    world_start(other);
+    world_serve(world);
+    ck_assert_uint_eq(world->broker->n_sessions, 0);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_UNKNOWN);
+    ck_assert_int_eq(world_find(world, "bbbbbbbb")->outcome, OUTCOME_APPLIED);
+    broker_check(world->broker);
+    world_free(world);
+}
+END_TEST
+
+/* Without end, or longer than any runtime speaks. */
+START_TEST(who_says_too_much_is_not_listened_to)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct bytes stream = said_loaded();
+    static const uint8_t rest[65536];
+    size_t n = 0;
+
+    runtime->said = stream.data;
+    /* A block that goes on for ever. */
+    runtime->said_length = 102;
+    world_start(runtime);
+    world_serve(world);
+    while (world_find(world, "aaaaaaaa")->session && n < 2 * SESSION_BYTES_MAX) {
+        world_send(runtime->session, rest, sizeof rest);
+        world_settle(world);
+        n += sizeof rest;
+    }
+    ck_assert_ptr_null(world_find(world, "aaaaaaaa")->session);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
+UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
+           nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
+           it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to);
