@@ -601,6 +601,17 @@ static void check_nobody_is_missed(struct history *history)
         promises_broken(history, actor, "who runs makes room for who is missed (P1)");
 }
 
+/* Nor is one open for long, whatever is said in it. */
+static void check_sessions_end(const struct history *history)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        const struct world_connection *session = history->actors[i].runtime->session;
+
+        if (session && !session->is_closed && !session->has_ended)
+            promises_broken(history, &history->actors[i], "a session ends in its time (P7)");
+    }
+}
+
 static void check_all_run(struct history *history)
 {
     for (size_t i = 0; i < history->n_actors; i++) {
@@ -633,6 +644,7 @@ static void check_nothing_is_kept(struct history *history)
 
 void promises_check_rest(struct history *history)
 {
+    check_sessions_end(history);
     check_nobody_is_missed(history);
     check_all_run(history);
     check_nothing_is_kept(history);

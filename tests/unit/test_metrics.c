@@ -36,6 +36,8 @@ static void fill(struct broker_counters *counters)
     for (size_t i = 0; i < BROKER_HOLD_BUCKETS; i++)
         counters->n_holds += counters->hold_buckets[i] = i + 1;
     counters->hold_sum_us = 1234567;
+    for (size_t proof = 0; proof < STEP_PROOFS; proof++)
+        counters->proofs[proof] = 900 + proof;
 }
 
 static char *read_expected(void)
