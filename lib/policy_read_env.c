@@ -33,8 +33,10 @@ struct row {
 static const struct row names[] = {
     {"LD_*", LATE
      "the loader has read it already, and only children of managed code inherit it; " AT_START},
-    {"CORECLR_*", "is not seen by .NET 11 over the diagnostic port unless the program is started "
-                  "with it, too; use profilers"},
+    /* Agents have names of their own that begin so. */
+    {"CORECLR_*PROFIL*",
+     "is not seen by .NET 11 over the diagnostic port unless the program is started with it, too; "
+     "use profilers"},
 };
 
 /* After DOTNET_ or COMPlus_. */

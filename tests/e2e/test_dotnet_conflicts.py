@@ -77,6 +77,22 @@ def test_names_that_it_does_not_read(daemon, start, rig, folder, name):
 
 
 @pytest.mark.parametrize("name", [*CORECLR, *SINGLE_FILE])
+@pytest.mark.parametrize("variable", ["CORECLR_ENABLE_PROFILING", "CORECLR_PROFILER_PATH"])
+def test_one_of_the_names_alone(daemon, start, rig, folder, name, variable):
+    """Agents look for these by themselves: a rule may give them one, and managed code sees it; no other profiler
+    comes of it."""
+    value = "1" if variable == "CORECLR_ENABLE_PROFILING" else Own(folder, rig).path
+    profilers = [{"clsid": rig.profiler_clsid, "path": rig.profiler}]
+    one = daemon([rule(env={ONE: "one", variable: value}, profilers=profilers)])
+    app = start(name, one.socket, "--names", variable)
+    report = app.report()
+    assert (report["profiler"], report["managed"]) == ("1:one:-", {variable: value})
+    assert loaded(app, str(folder / "own.so"), rig.profiler) == [False, True]
+    assert one.receipt(app.pid, "running").outcome == "applied"
+    app.finish()
+
+
+@pytest.mark.parametrize("name", [*CORECLR, *SINGLE_FILE])
 def test_switched_off(daemon, start, rig, name):
     """Ours would be answered with OK, and not be there."""
     one = daemon([plan(rig)])
