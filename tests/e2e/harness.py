@@ -399,12 +399,18 @@ class Daemon:
     def descriptors(self):
         """Those that it keeps: what is there only for a moment is not there any more when two requests are answered.
 
-        One may be taken in and answered before the end of an older connection is seen.
+        One may be taken in and answered before the end of an older connection is seen. A worker that begins or ends
+        meanwhile would be counted, and its socket not, or the other way round: then it is looked again.
         """
+        _, kept = until(self._look_at_descriptors, lambda seen: seen[0] == seen[1].n_workers)
+        return kept
+
+    def _look_at_descriptors(self):
+        n_workers = self._n_workers()
         before = self._descriptors()
         self.status()
         self.status()
-        return Kept(before & self._descriptors(), self._n_workers())
+        return n_workers, Kept(before & self._descriptors(), self._n_workers())
 
     def _n_workers(self):
         """Of its probe, which come and go with what there is to look at; it has a socket to each."""
