@@ -451,7 +451,7 @@ static void records_are_lost(struct history *history, struct dice *dice)
     bool are_there = dice_chance(dice, 50);
 
     if (!are_there)
-        memset(history->world->marks, 0, sizeof history->world->marks);
+        memset(history->world->marks, 0, history->world->n_slots * sizeof history->world->marks[0]);
     history_begin_anew(history, are_there ? BROKER_HAS_NO_RECORDS : BROKER_DISTRUSTS_RECORDS);
 }
 
