@@ -195,8 +195,8 @@ static void put_failure(const json_t *step, struct page *page)
     else if (hresult)
         page_format(page, "was not loaded: the runtime answered %s", hresult);
     else
-        page_format(page, "%s%s", strcmp(result, "refused") == 0 ? "" : "was not loaded: ",
-                    why ? why : "");
+        page_format(page, "%s%s",
+                    strcmp(result, "refused") == 0 ? "" : "was not loaded: ", why ? why : "");
     if (hresult && meaning)
         page_format(page, " (%s)", meaning);
     put_file(step, page);
@@ -335,16 +335,15 @@ const struct command command_attach_profiler = {
     .name = "attach-profiler",
     .operands = "ID",
     .summary = "have a profiler loaded into a runtime that runs",
-    .help =
-        "Has the profiler loaded by a runtime that runs (not NativeAOT), and waits for what\n"
-        "comes of it. Its file is looked at first, as for profilers of rules. One profiler is\n"
-        "loaded at a time, and the runtime answers to nobody else meanwhile; what does not\n"
-        "answer in time is lost: nobody knows whether it is there. A runtime that waits to be\n"
-        "resumed gets its profilers by a rule.\n"
-        "\n"
-        "The data is handed to the profiler as it is (InitializeForAttach), and is shown\n"
-        "nowhere. No variable of a rule is set for it.\n"
-        "\n" RUNTIME_ID_HELP,
+    .help = "Has the profiler loaded by a runtime that runs (not NativeAOT), and waits for what\n"
+            "comes of it. Its file is looked at first, as for profilers of rules. One profiler is\n"
+            "loaded at a time, and the runtime answers to nobody else meanwhile; what does not\n"
+            "answer in time is lost: nobody knows whether it is there. A runtime that waits to be\n"
+            "resumed gets its profilers by a rule.\n"
+            "\n"
+            "The data is handed to the profiler as it is (InitializeForAttach), and is shown\n"
+            "nowhere. No variable of a rule is set for it.\n"
+            "\n" RUNTIME_ID_HELP,
     .options = options,
     .n_options = ARRAY_LENGTH(options),
     .n_operands_min = 1,

@@ -56,8 +56,7 @@ static bool read_hex(const char *text, struct bytes *out)
 }
 
 /* What is wrong with the body, as a sentence; NULL when nothing is. `data` is filled. */
-static const char *read_wanted(const json_t *body, struct bytes *data,
-                               struct broker_attach *wanted)
+static const char *read_wanted(const json_t *body, struct bytes *data, struct broker_attach *wanted)
 {
     const char *clsid = text_of(body, MEMBER_CLSID), *timeout = text_of(body, MEMBER_TIMEOUT);
     int64_t us = USUAL_TIMEOUT.us;
@@ -68,8 +67,8 @@ static const char *read_wanted(const json_t *body, struct bytes *data,
     wanted->path = text_of(body, MEMBER_PATH);
     if (!wanted->path || wanted->path[0] != '/' || strlen(wanted->path) > PATH_LENGTH_MAX)
         return "\"path\" has to be the absolute path of the profiler, as the process sees it";
-    if (has(body, MEMBER_TIMEOUT) && (!timeout || !policy_key_read_span(timeout, &us) || us < 1000 ||
-                                   us > BROKER_ATTACH_TIMEOUT_MAX.us))
+    if (has(body, MEMBER_TIMEOUT) && (!timeout || !policy_key_read_span(timeout, &us) ||
+                                      us < 1000 || us > BROKER_ATTACH_TIMEOUT_MAX.us))
         return "\"timeout\" has to be a length of time with a unit, such as \"5s\", of one minute "
                "at most";
     wanted->timeout = span_from_us(us);
@@ -153,7 +152,8 @@ void control_attach(struct control_call *call)
     struct bytes data;
     json_t *body;
 
-    if (!control_read_query(call, NULL, 0, NULL) || !control_read_body(call, members, N_MEMBERS, &body))
+    if (!control_read_query(call, NULL, 0, NULL) ||
+        !control_read_body(call, members, N_MEMBERS, &body))
         return;
     bytes_init(&data, HTTP_BODY_MAX);
     if (control_find(call, &runtime)) {

@@ -67,9 +67,11 @@ static enum broker_verdict attach_as(struct world *world, const struct broker_at
 
 static enum broker_verdict attach(struct world *world, const char *path)
 {
-    const struct broker_attach wanted = {
-        .clsid = {.bytes = {1}}, .path = path, .data = "hello", .n_data = 5,
-        .timeout = span_from_s(5)};
+    const struct broker_attach wanted = {.clsid = {.bytes = {1}},
+                                         .path = path,
+                                         .data = "hello",
+                                         .n_data = 5,
+                                         .timeout = span_from_s(5)};
 
     return attach_as(world, &wanted);
 }
@@ -103,8 +105,7 @@ START_TEST(it_is_loaded_with_its_data)
     ck_assert_uint_eq(last_step(world)->hresult, 0);
     /* It is on its port again, and gets no other Resume. */
     ck_assert_uint_eq(world_find(world, "aaaaaaaa")->n_connections, 1);
-    ck_assert_uint_eq(
-        broker_counters(world->broker)->steps[STEP_ATTACH][STEP_OK], 1);
+    ck_assert_uint_eq(broker_counters(world->broker)->steps[STEP_ATTACH][STEP_OK], 1);
     world_free(world);
 }
 END_TEST
@@ -116,9 +117,8 @@ START_TEST(who_was_asked_is_not_asked_again)
 
     ck_assert_int_eq(attach(world, "/opt/p.so"), BROKER_DONE);
     world_pass(world, span_from_ms(1), true);
-    ck_assert_str_eq(world_story(runtime),
-                     "kind, info3, env ONE=1, unset TWO, resume, "
-                     "attach /opt/p.so with hello");
+    ck_assert_str_eq(world_story(runtime), "kind, info3, env ONE=1, unset TWO, resume, "
+                                           "attach /opt/p.so with hello");
     came_to(world, STEP_OK, "");
     world_free(world);
 }
@@ -172,10 +172,28 @@ START_TEST(it_has_to_show_that_it_runs)
 
     runtime->process->picture = WORLD_SUSPENDED;
     ck_assert_int_eq(attach(world, "/opt/p.so"), BROKER_DONE);
-    world_pass(world, span_from_ms(1), true);
+    world_pass(world, span_from_ms(999), true);
+    ck_assert_int_eq(last_step(world)->result, STEP_PENDING);
+    world_pass(world, span_from_ms(2), true);
     ck_assert_str_eq(world_story(runtime), "resume");
     came_to(world, STEP_REFUSED,
             "is only sent to a runtime that runs, and this one does not show that it does");
+    world_free(world);
+}
+END_TEST
+
+/* It takes a while until it does. */
+START_TEST(threads_show_it_late)
+{
+    struct world *world = world_new(none);
+    struct world_runtime *runtime = running_in(world);
+
+    runtime->process->picture = WORLD_SUSPENDED;
+    ck_assert_int_eq(attach(world, "/opt/p.so"), BROKER_DONE);
+    world_pass(world, span_from_ms(300), true);
+    runtime->process->picture = WORLD_RUNNING;
+    world_pass(world, span_from_ms(60), true);
+    came_to(world, STEP_OK, "");
     world_free(world);
 }
 END_TEST
@@ -470,8 +488,10 @@ static size_t attach_short_of_memory(size_t fails_at)
     struct world *world = world_new(none);
     struct world_runtime *runtime = running_in(world);
     struct runtime *found;
-    const struct broker_attach wanted = {
-        .path = "/opt/p.so", .data = "hello", .n_data = 5, .timeout = span_from_s(5)};
+    const struct broker_attach wanted = {.path = "/opt/p.so",
+                                         .data = "hello",
+                                         .n_data = 5,
+                                         .timeout = span_from_s(5)};
     enum broker_verdict verdict;
 
     ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &found), BROKER_FOUND_ONE);
@@ -506,8 +526,8 @@ START_TEST(memory_runs_out)
 END_TEST
 
 UNIT_TESTS(it_is_loaded_with_its_data, who_was_asked_is_not_asked_again, files_are_looked_at_first,
-           nativeaot_gets_none, it_has_to_show_that_it_runs, what_cannot_be_begun,
-           a_runtime_that_just_started_is_asked_again, but_not_for_ever,
+           nativeaot_gets_none, it_has_to_show_that_it_runs, threads_show_it_late,
+           what_cannot_be_begun, a_runtime_that_just_started_is_asked_again, but_not_for_ever,
            what_the_runtime_says_is_told, what_is_not_answered_is_lost,
            a_connection_that_ends_takes_the_answer_along,
            a_question_without_an_answer_is_asked_once_more,
