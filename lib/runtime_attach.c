@@ -174,6 +174,7 @@ void attach_stop(struct runtime *runtime, const char *why, struct moment now)
 
 /* What speaks against it. */
 
+/* Its environment says where the loader looks for what the file needs. */
 static void ask_facts(struct runtime *runtime, struct moment now)
 {
     const char *files[] = {runtime->attach->path};
@@ -181,8 +182,9 @@ static void ask_facts(struct runtime *runtime, struct moment now)
     if (runtime->question && runtime->question->purpose == QUESTION_ATTACH)
         return;
     if (broker_ask(runtime->broker, QUESTION_ATTACH, NULL, runtime,
-                   FACTS_STAT | FACTS_STATUS | FACTS_THREADS | FACTS_FILES | FACTS_IMAGES, files,
-                   ARRAY_LENGTH(files)))
+                   FACTS_STAT | FACTS_STATUS | FACTS_THREADS | FACTS_ENVIRON | FACTS_FILES |
+                       FACTS_IMAGES,
+                   files, ARRAY_LENGTH(files)))
         return;
     broker_out_of_memory(runtime->broker, now);
     runtime->attach->retry_at = moment_after(now, BROKER_MEMORY_RETRY);

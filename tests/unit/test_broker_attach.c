@@ -439,6 +439,21 @@ START_TEST(a_kill_ends_it)
 }
 END_TEST
 
+START_TEST(a_daemon_that_goes_begins_nothing)
+{
+    struct world *world = world_new(none);
+    struct world_runtime *runtime = running_in(world);
+
+    world_end(runtime->connections[0]);
+    ck_assert_int_eq(attach(world, "/opt/p.so"), BROKER_DONE);
+    world_stop(world, BROKER_STOP_KEEP);
+    world_pass(world, span_from_ms(6001), true);
+    ck_assert_str_eq(world_story(runtime), "resume, resume");
+    came_to(world, STEP_SKIPPED, "no connection of the runtime was free in time");
+    world_free(world);
+}
+END_TEST
+
 START_TEST(the_last_ones_are_remembered)
 {
     struct world *world = world_new(none);
@@ -532,4 +547,5 @@ UNIT_TESTS(it_is_loaded_with_its_data, who_was_asked_is_not_asked_again, files_a
            a_connection_that_ends_takes_the_answer_along,
            a_question_without_an_answer_is_asked_once_more,
            a_question_that_is_never_answered_ends_too, what_nothing_comes_of_ends_too,
-           its_end_ends_it, a_kill_ends_it, the_last_ones_are_remembered, memory_runs_out);
+           its_end_ends_it, a_kill_ends_it, a_daemon_that_goes_begins_nothing,
+           the_last_ones_are_remembered, memory_runs_out);
