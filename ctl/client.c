@@ -272,7 +272,7 @@ static int explain_problem(const struct client *client, const json_t *problem)
 /* Judges what has come, which is an answer if its status says so. */
 static int take_answer(const struct client *client, json_t **ret_answer)
 {
-    const bool is_good = http_status(client) == 200;
+    const bool is_good = http_status(client) == 200 || http_status(client) == 202;
     json_t *answer = client->body.length == 0
                          ? NULL
                          : json_loadb((const char *)client->body.data, client->body.length,

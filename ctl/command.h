@@ -60,6 +60,7 @@ struct call {
     int n_operands;
 };
 
+extern const struct command command_attach_profiler;
 extern const struct command command_check;
 extern const struct command command_env;
 extern const struct command command_events;

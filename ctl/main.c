@@ -11,14 +11,27 @@
 #include "ctl/output.h"
 
 const struct command *const commands[] = {
-    &command_status, &command_list,    &command_show,   &command_resume,
-    &command_hold,   &command_kill,    &command_events, &command_explain,
-    &command_rules,  &command_metrics, &command_check,  &command_reload,
-    &command_run,    &command_env,     &command_help,   NULL,
+    &command_status,
+    &command_list,
+    &command_show,
+    &command_resume,
+    &command_hold,
+    &command_kill,
+    &command_attach_profiler,
+    &command_events,
+    &command_explain,
+    &command_rules,
+    &command_metrics,
+    &command_check,
+    &command_reload,
+    &command_run,
+    &command_env,
+    &command_help,
+    NULL,
 };
 
 static const char *const later[] = {
-    "attach-profiler", "doctor", "pause", "plan", "test", "unpause", NULL,
+    "doctor", "pause", "plan", "test", "unpause", NULL,
 };
 
 const struct command *command_find(const char *name)

@@ -8,6 +8,7 @@
  * control_route.c     the table of routes, rights, and one call
  * control_status.c    status, probes, metrics
  * control_runtimes.c  runtimes: a list, one, what operators do to them
+ * control_attach.c    profilers that operators have loaded into those that run
  * control_policy.c    rules, checks, reload
  * control_explain.c   which rule a process gets
  * control_events.c    what happened, and who follows it
@@ -77,6 +78,10 @@ bool control_read_body(struct control_call *call, const char *const *keys, size_
 void control_tell(struct control_call *call, const struct runtime *runtime, const char *result,
                   const char *why);
 
+/* Tells everybody that what was asked for is not done, and answers it. */
+void control_refuse(struct control_call *call, const struct runtime *runtime, unsigned status,
+                    const char *why);
+
 /* Answers that there is no such runtime, or more than one; false then. */
 bool control_find(struct control_call *call, struct runtime **ret_runtime) MUST_CHECK;
 
@@ -91,6 +96,7 @@ void control_show_runtime(struct control_call *call);
 void control_resume(struct control_call *call);
 void control_hold(struct control_call *call);
 void control_kill(struct control_call *call);
+void control_attach(struct control_call *call);
 void control_list_rules(struct control_call *call);
 void control_explain(struct control_call *call);
 void control_check_policy(struct control_call *call);

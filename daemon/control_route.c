@@ -26,6 +26,7 @@ static const struct control_route routes[] = {
     {"POST", "/v1/runtimes/{id}/resume", CONTROL_ADMIN, "resume", control_resume},
     {"POST", "/v1/runtimes/{id}/hold", CONTROL_ADMIN, "hold", control_hold},
     {"POST", "/v1/runtimes/{id}/kill", CONTROL_ADMIN, "kill", control_kill},
+    {"POST", "/v1/runtimes/{id}/attach-profiler", CONTROL_ADMIN, "attach-profiler", control_attach},
     {"GET", "/v1/rules", CONTROL_READ, NULL, control_list_rules},
     {"POST", "/v1/explain", CONTROL_READ, NULL, control_explain},
     {"POST", "/v1/policy/check", CONTROL_READ, NULL, control_check_policy},
@@ -325,6 +326,13 @@ bool control_read_body(struct control_call *call, const char *const *keys, size_
     }
     *ret_body = body;
     return true;
+}
+
+void control_refuse(struct control_call *call, const struct runtime *runtime, unsigned status,
+                    const char *why)
+{
+    control_tell(call, runtime, "refused", why);
+    http_problem(call->request, status, NULL, "%s", why);
 }
 
 /* The cookies of all that are meant. */

@@ -211,13 +211,6 @@ static void answer_done(struct control_call *call, struct runtime *runtime,
     http_answer_json(call->request, 200, view);
 }
 
-static void refuse(struct control_call *call, const struct runtime *runtime, unsigned status,
-                   const char *why)
-{
-    control_tell(call, runtime, "refused", why);
-    http_problem(call->request, status, NULL, "%s", why);
-}
-
 /* The runtime that a call without a body is about; false when the call is answered already. */
 static bool begin(struct control_call *call, struct runtime **ret_runtime)
 {
@@ -238,7 +231,7 @@ void control_resume(struct control_call *call)
         return;
     verdict = broker_resume(runtime, call->now);
     if (verdict == BROKER_TOO_LATE)
-        refuse(call, runtime, 409, "the runtime has ended");
+        control_refuse(call, runtime, 409, "the runtime has ended");
     else
         answer_done(call, runtime, verdict);
 }
@@ -326,7 +319,7 @@ void control_hold(struct control_call *call)
         if (!read_length(call, body, limit, &length))
             control_tell(call, runtime, "refused", "the length of time is wrong");
         else if (broker_hold(runtime, length, call->now) == BROKER_TOO_LATE)
-            refuse(call, runtime, 409, explain_too_late(runtime->state));
+            control_refuse(call, runtime, 409, explain_too_late(runtime->state));
         else
             answer_done(call, runtime, BROKER_DONE);
     }
@@ -342,14 +335,15 @@ void control_kill(struct control_call *call)
     if (!begin(call, &runtime))
         return;
     if (!options->may_kill && runtime->uid != geteuid() && !runtime_has_ended(runtime)) {
-        refuse(call, runtime, 501, "the daemon may not kill processes of other users (CAP_KILL)");
+        control_refuse(call, runtime, 501,
+                       "the daemon may not kill processes of other users (CAP_KILL)");
         return;
     }
     verdict = broker_kill(runtime, call->now);
     if (verdict == BROKER_TOO_LATE)
-        refuse(call, runtime, 409, "the runtime has ended");
+        control_refuse(call, runtime, 409, "the runtime has ended");
     else if (verdict == BROKER_NO_HANDLE)
-        refuse(call, runtime, 409, "its process cannot be identified beyond doubt");
+        control_refuse(call, runtime, 409, "its process cannot be identified beyond doubt");
     else
         answer_done(call, runtime, verdict);
 }

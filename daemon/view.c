@@ -163,7 +163,7 @@ static void end_step(json_t **view, const struct step *step)
         view_put(view, "unset", json_boolean(!step->value));
     if (step->clsid)
         view_put(view, "clsid", view_cookie(step->clsid));
-    if (can_be_proved(step)) {
+    if (can_be_proved(step) || step->kind == STEP_ATTACH) {
         view_put(view, "code", view_text(preflight_name(step->code)));
         view_put(view, "detail", view_text(step->detail));
         view_put(view, "remedy", view_text(preflight_remedy(step->code)));
@@ -190,12 +190,20 @@ static json_t *view_step(const struct step *step)
     return view;
 }
 
-static json_t *view_steps(const struct plan *plan)
+/* Those of its plan, and after them what operators had loaded into it. */
+static json_t *view_steps(const struct runtime *runtime)
 {
     json_t *list = json_array();
+    const struct attach *attach;
 
-    for (size_t i = 0; i < plan->n_steps; i++)
-        view_append(&list, view_step(&plan->steps[i]));
+    for (size_t i = 0; i < runtime->plan.n_steps; i++)
+        view_append(&list, view_step(&runtime->plan.steps[i]));
+    TAILQ_FOREACH(attach, &runtime->attaches, link) {
+        json_t *view = view_step(&attach->step);
+
+        view_put(&view, "number", json_integer((json_int_t)attach->number));
+        view_append(&list, view);
+    }
     return list;
 }
 
@@ -295,7 +303,7 @@ json_t *view_runtime(const struct runtime *runtime, struct moment now)
     view_put(&view, "blocked", view_text(runtime_blocked_name(runtime->blocked)));
     view_put(&view, "blocked_ports", view_ports(has_other_port ? runtime->other_ports : NULL));
     put_times(&view, runtime, now);
-    view_put(&view, "steps", view_steps(&runtime->plan));
+    view_put(&view, "steps", view_steps(runtime));
     return view;
 }
 

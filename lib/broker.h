@@ -47,7 +47,9 @@ enum broker_trust {
  * send and whatever their processes are called: bytes, besides what depends on
  * the number of steps of a rule alone. While a plan is under way there are old
  * values, up to PLAN_OLD_VALUES_MAX; and while the answer to a question is
- * waited for, no longer than command_timeout, up to 256 KiB of it.
+ * waited for, no longer than command_timeout, up to 256 KiB of it. Besides it is
+ * what operators ask for: the last RUNTIME_ATTACHES_MAX profilers of a runtime
+ * that they had loaded while it ran, with their paths.
  */
 enum {
     BROKER_BYTES_SILENT = 2 * 1024,   /* a connection without an advertise, alone of its user */
@@ -240,6 +242,10 @@ enum broker_verdict {
     BROKER_ALREADY,   /* it is so already */
     BROKER_TOO_LATE,  /* the runtime runs, or is gone */
     BROKER_NO_HANDLE, /* its process cannot be identified, so it cannot be killed */
+    BROKER_NOT_RUNNING,
+    BROKER_DOES_NOT_FIT, /* into a message of the protocol */
+    BROKER_STOPS,        /* nothing new is begun */
+    BROKER_NO_MEMORY,
 };
 
 /* During a plan this acts as its deadline, except that it always ends in Resume. */
@@ -249,6 +255,24 @@ enum broker_verdict broker_resume(struct runtime *runtime, struct moment now);
 enum broker_verdict broker_hold(struct runtime *runtime, struct span length, struct moment now);
 
 enum broker_verdict broker_kill(struct runtime *runtime, struct moment now);
+
+/* A profiler that is to be loaded into a runtime that runs. */
+struct broker_attach {
+    struct guid clsid;
+    const char *path; /* absolute */
+    const void *data; /* for the profiler, as it is; NULL when there is none */
+    size_t n_data;
+    struct span timeout; /* up to BROKER_ATTACH_TIMEOUT_MAX */
+};
+
+#define BROKER_ATTACH_TIMEOUT_MAX span_from_s(60)
+
+/*
+ * Begins to have it loaded; everything is copied. What comes of it is told in
+ * the last one of its `attaches`. BROKER_ALREADY: another one is under way.
+ */
+enum broker_verdict broker_attach(struct runtime *runtime, const struct broker_attach *wanted,
+                                  struct moment now);
 
 /* All runtimes in the order in which they came, the ended ones among them: the one after `runtime`,
  * the first for NULL. */
@@ -271,7 +295,7 @@ size_t broker_connections_per_user(const struct broker *broker);
 
 enum {
     BROKER_HOLD_BUCKETS = 12, /* the last one has no upper bound */
-    BROKER_STEP_KINDS = STEP_RESUME + 1,
+    BROKER_STEP_KINDS = STEP_ATTACH + 1,
     BROKER_STEP_RESULTS = STEP_ROLLED_BACK + 1,
 };
 

@@ -44,9 +44,11 @@ static void check_flight_of(const struct runtime *runtime)
 
     MUST((runtime->flight != FLIGHT_NONE) ==
          (runtime->busy && runtime->busy->state == CONNECTION_BUSY));
-    if (runtime->flight == FLIGHT_STOP)
+    if (runtime->flight == FLIGHT_STOP) {
         MUST(runtime->state == RUNTIME_RUNNING);
-    else if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
+    } else if (runtime->flight == FLIGHT_ATTACH) {
+        MUST(runtime->state == RUNTIME_RUNNING && runtime->attach && runtime->attach->is_checked);
+    } else if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
         MUST(is_plan);
         MUST(moment_is_before(runtime->sent_at,
                               moment_after(runtime->connected_at, runtime->deadline_length)));
@@ -55,6 +57,26 @@ static void check_flight_of(const struct runtime *runtime)
         MUST(runtime->step && runtime->step->was_sent);
     if (runtime_flies_resume(runtime))
         MUST(runtime->state >= RUNTIME_KILLING);
+}
+
+/* One at a time, with an end; the others have come to theirs. */
+static void check_attaches_of(const struct runtime *runtime)
+{
+    const struct attach *attach;
+    size_t n = 0;
+
+    TAILQ_FOREACH(attach, &runtime->attaches, link) {
+        bool is_open = attach == runtime->attach;
+
+        n++;
+        MUST(attach->runtime == runtime);
+        MUST(is_open == (attach->step.result == STEP_PENDING));
+        MUST(is_open == !moment_is_never(attach->deadline.at));
+        MUST(!is_open || !TAILQ_NEXT(attach, link));
+        MUST(attach->step.result != STEP_LOST || attach->step.was_sent);
+    }
+    MUST(n <= RUNTIME_ATTACHES_MAX);
+    MUST(!runtime->attach || runtime->attach == TAILQ_LAST(&runtime->attaches, attach_list));
 }
 
 /* Nobody is kept without a deadline but by an operator without limit. */
@@ -96,6 +118,7 @@ static void check_runtimes(const struct broker *broker)
         MUST(!runtime->question || runtime->question->runtime == runtime);
         check_connections_of(runtime);
         check_flight_of(runtime);
+        check_attaches_of(runtime);
         check_deadlines_of(runtime);
     }
     MUST(!broker_runtime_after(broker, serial));

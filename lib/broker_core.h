@@ -19,6 +19,7 @@
  * runtime_ask.c     questions to the runtime itself
  * runtime_apply.c   steps, taking back
  * runtime_kill.c    the other way out
+ * runtime_attach.c  profilers that operators have loaded while it runs
  * runtime_resume.c  Resume on every port, and what blocks it
  * runtime_session.c  what the runtime itself says of what it loaded
  */
@@ -48,6 +49,8 @@ struct facts;
 #define BROKER_PROFILER_WAIT_MAX span_from_ms(50)  /* between two tries of it */
 #define BROKER_RESERVE_MAX       span_from_ms(500) /* kept back for taking steps back */
 #define BROKER_PACE_WINDOW       span_from_s(1)
+#define BROKER_ATTACH_GRACE      span_from_s(1)   /* beyond what the runtime was given */
+#define BROKER_ATTACH_WAIT       span_from_ms(50) /* between two tries at one that just started */
 /* After Resume it takes 2 to 16 ms until threads show that a runtime runs, and on a busy machine
  * much longer. */
 #define BROKER_UNKNOWN_TIME span_from_s(10)
@@ -82,6 +85,7 @@ enum deadline_kind {
     DEADLINE_RUNTIME_ALIVE,
     DEADLINE_USER,
     DEADLINE_ROOM,
+    DEADLINE_ATTACH,
 };
 
 /* Keeps peers that we do not remember from being resumed in a tight circle. */
@@ -219,7 +223,8 @@ enum question_purpose {
     QUESTION_PORTS,    /* its port list, after Resume */
     QUESTION_LOOK,     /* does it run, and what blocks it */
     QUESTION_ALIVE,
-    QUESTION_KILL, /* is it still the same, right before SIGKILL */
+    QUESTION_KILL,   /* is it still the same, right before SIGKILL */
+    QUESTION_ATTACH, /* does it run, and what is wrong with the file of a profiler */
 };
 
 struct question {
@@ -586,6 +591,8 @@ void ask_begin(struct runtime *runtime, struct moment now);
 void ask_send(struct runtime *runtime, struct connection *connection, struct moment now);
 void ask_answered(struct runtime *runtime, struct connection *connection, struct moment now);
 void ask_lost(struct runtime *runtime, struct moment now);
+/* Which kind it is, by the answer to the question for it. */
+void ask_take_kind(struct runtime *runtime, const struct reply *reply);
 
 /* runtime_apply.c */
 
@@ -614,6 +621,19 @@ void kill_begin(struct runtime *runtime, const char *why, struct moment now);
 void kill_facts(struct runtime *runtime, const struct facts *facts, struct moment now);
 void kill_failed(struct runtime *runtime, struct moment now);
 
+/* runtime_attach.c */
+
+/* Does what can be done next about the one under way, if there is one. */
+void attach_advance(struct runtime *runtime, struct moment now);
+void attach_facts(struct runtime *runtime, const struct facts *facts, struct moment now);
+void attach_answered(struct runtime *runtime, struct connection *connection, struct moment now);
+/* The message in flight will not be answered. */
+void attach_lost(struct runtime *runtime, struct moment now);
+void attach_deadline(struct attach *attach, struct moment now);
+/* It comes to an end here; a connection that carries a message of it is not closed. */
+void attach_stop(struct runtime *runtime, const char *why, struct moment now);
+void attach_free_all(struct runtime *runtime);
+
 /* runtime_resume.c */
 
 void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
@@ -632,6 +652,9 @@ void resume_doubt(struct runtime *runtime, struct moment now);
 void resume_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now);
 void resume_deadline(struct runtime *runtime, struct moment now);
+/* What the threads of its process say of it. Two runtimes of one process share their names: that
+ * one of them runs says nothing of the other. */
+enum picture resume_picture(const struct runtime *runtime, const struct facts *facts);
 /* More connections are open on some listener than Resumes were answered there: the oldest one that
  * waits. NULL when there is none. */
 struct connection *resume_wanted(const struct runtime *runtime);

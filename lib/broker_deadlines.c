@@ -47,6 +47,9 @@ static void prepare(struct deadline_queue *queue, struct deadline *deadline, str
     case DEADLINE_ROOM:
         room_read_due(container_of(deadline, struct broker, room), now);
         break;
+    case DEADLINE_ATTACH:
+        read_runtime(container_of(deadline, struct attach, deadline)->runtime, now);
+        break;
     case DEADLINE_RUNTIME_ALIVE:
     case DEADLINE_USER:
         /* There is no connection to read. */
@@ -89,6 +92,9 @@ static void act(struct broker *broker, struct deadline *deadline, struct moment 
         break;
     case DEADLINE_ROOM:
         room_deadline(broker, now);
+        break;
+    case DEADLINE_ATTACH:
+        attach_deadline(container_of(deadline, struct attach, deadline), now);
         break;
     }
 }

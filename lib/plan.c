@@ -395,6 +395,8 @@ enum command_id plan_command(const struct step *step)
         return COMMAND_APPLY_STARTUP_HOOK;
     case STEP_RESUME:
         return COMMAND_RESUME;
+    case STEP_ATTACH:
+        return COMMAND_ATTACH_PROFILER;
     }
     return COMMAND_RESUME;
 }
@@ -554,6 +556,7 @@ int plan_write(const struct plan *plan, const struct step *step, struct bytes *m
     case STEP_HOOK:
         return write_hooks(plan, message);
     case STEP_RESUME:
+    case STEP_ATTACH:
         break;
     }
     return command_write_plain(message, COMMAND_RESUME);
@@ -721,6 +724,8 @@ const char *step_kind_name(enum step_kind kind)
         return "hook";
     case STEP_RESUME:
         return "resume";
+    case STEP_ATTACH:
+        return "attach";
     }
     return "resume";
 }

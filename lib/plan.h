@@ -45,6 +45,7 @@ enum step_kind {
     STEP_PRIMER,
     STEP_HOOK,
     STEP_RESUME,
+    STEP_ATTACH, /* an operator's, and in no plan: see runtime.h */
 };
 
 enum step_result {
@@ -178,6 +179,10 @@ bool plan_needs_primer(enum policy_primer primer, enum plan_reading reading);
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes);
 
+/* One step of them. */
+void plan_check_file(struct step *step, const struct facts *facts,
+                     const struct attributes *attributes);
+
 /* Refuses a step that is pending, or leaves it out, with the reason: a constant, the end of a
  * sentence that starts with the name of the step. A required profiler that is left out is missed in
  * the outcome. */
@@ -190,6 +195,9 @@ void plan_judge_primer(struct plan *plan);
 
 /* By what is known of the runtime: its version, its kind, whether it is held. */
 void plan_check_target(struct plan *plan, const struct command_target *target);
+
+/* One step of them. */
+void plan_check_step(struct step *step, const struct command_target *target);
 
 /* Takes old values of the plan's variables out of the environment in `attributes`, as far as it is
  * known. 0 or -ENOMEM. */

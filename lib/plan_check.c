@@ -137,7 +137,7 @@ static enum plan_reading reading_of(const struct facts_image *image)
  */
 static enum preflight judge_image(const struct facts_image *image, enum step_kind kind)
 {
-    bool is_profiler = kind == STEP_PROFILER || kind == STEP_PRIMER;
+    bool is_profiler = kind != STEP_HOOK;
 
     if (image->kind == FACTS_IMAGE_UNKNOWN)
         return image->problem;
@@ -156,27 +156,30 @@ static void refuse_file(struct step *step, enum preflight code, const char *deta
     step->detail = detail ? strdup(detail) : NULL;
 }
 
+void plan_check_file(struct step *step, const struct facts *facts,
+                     const struct attributes *attributes)
+{
+    const struct facts_file *file = find_file(facts, step->name);
+    enum preflight code = file ? access_judge(file, attributes) : PREFLIGHT_LOOK_FAILED;
+
+    if (code != PREFLIGHT_GOOD) {
+        refuse_file(step, code, NULL);
+        return;
+    }
+    step->reading = reading_of(&file->image);
+    code = judge_image(&file->image, step->kind);
+    if (code != PREFLIGHT_GOOD)
+        refuse_file(step, code, code == file->image.problem ? file->image.detail : NULL);
+}
+
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
-        const struct facts_file *file;
-        enum preflight code = PREFLIGHT_LOOK_FAILED;
 
-        if (step->kind == STEP_VARIABLE || step->kind == STEP_RESUME)
-            continue;
-        file = find_file(facts, step->name);
-        if (file)
-            code = access_judge(file, attributes);
-        if (code != PREFLIGHT_GOOD) {
-            refuse_file(step, code, NULL);
-            continue;
-        }
-        step->reading = reading_of(&file->image);
-        code = judge_image(&file->image, step->kind);
-        if (code != PREFLIGHT_GOOD)
-            refuse_file(step, code, code == file->image.problem ? file->image.detail : NULL);
+        if (step->kind != STEP_VARIABLE && step->kind != STEP_RESUME)
+            plan_check_file(step, facts, attributes);
     }
     plan_judge_primer(plan);
 }
@@ -194,21 +197,24 @@ static const char *kind_refusal(const struct step *step, enum runtime_kind kind)
     return "is not supported by NativeAOT programs";
 }
 
+void plan_check_step(struct step *step, const struct command_target *target)
+{
+    enum command_id command = plan_command(step);
+    const char *why = kind_refusal(step, target->kind);
+
+    if (!why && !command_is_known_to(command, target->major))
+        why = "is not known to this version of .NET";
+    if (!why)
+        why = command_deadly(command, target, plan_is_unset(step));
+    if (why)
+        plan_refuse(step, why);
+}
+
 void plan_check_target(struct plan *plan, const struct command_target *target)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
-        struct step *step = &plan->steps[i];
-        enum command_id command = plan_command(step);
-        const char *why = kind_refusal(step, target->kind);
-
-        if (step->kind == STEP_RESUME)
-            continue;
-        if (!why && !command_is_known_to(command, target->major))
-            why = "is not known to this version of .NET";
-        if (!why)
-            why = command_deadly(command, target, plan_is_unset(step));
-        if (why)
-            plan_refuse(step, why);
+        if (plan->steps[i].kind != STEP_RESUME)
+            plan_check_step(&plan->steps[i], target);
     }
     plan_judge_primer(plan);
 }

@@ -218,6 +218,7 @@ struct runtime *runtime_new(struct broker *broker, struct process *process,
     runtime->n_suspending = -1;
     plan_init(&runtime->plan);
     TAILQ_INIT(&runtime->connections);
+    TAILQ_INIT(&runtime->attaches);
     deadline_init(&runtime->end, DEADLINE_RUNTIME_END);
     deadline_init(&runtime->next, DEADLINE_RUNTIME_NEXT);
     deadline_init(&runtime->alive, DEADLINE_RUNTIME_ALIVE);
@@ -264,6 +265,7 @@ void runtime_free(struct runtime *runtime)
     match_decision_deinit(&runtime->decision);
     attributes_deinit(&runtime->attributes);
     plan_deinit(&runtime->plan);
+    attach_free_all(runtime);
     policy_unref(runtime->policy);
     free(runtime->version);
     free(runtime->rid);
@@ -310,6 +312,7 @@ void runtime_end(struct runtime *runtime, const char *why, struct moment now)
     runtime->question = broker_forget_question(broker, runtime->question);
     if (runtime->state < RUNTIME_RESUMING)
         end_plan(runtime, why, now);
+    attach_stop(runtime, why, now);
     deadline_stop(&broker->deadlines, &runtime->alive);
     runtime->blocked = BLOCKED_NOT;
     runtime->ended_at = now;
@@ -471,6 +474,8 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
         runtime_set_next(runtime, MOMENT_NEVER);
     if (was_busy && is_resume(flight))
         resume_lost(runtime, now);
+    else if (was_busy && flight == FLIGHT_ATTACH)
+        attach_lost(runtime, now);
     else if (was_busy && flight != FLIGHT_NONE && !is_session(flight))
         apply_lost(runtime, now);
     else if (was_busy)
@@ -489,6 +494,8 @@ void runtime_answered(struct runtime *runtime, struct connection *connection, st
         runtime_set_next(runtime, MOMENT_NEVER);
     if (is_resume(flight))
         resume_answered(runtime, connection, flight, now);
+    else if (flight == FLIGHT_ATTACH)
+        attach_answered(runtime, connection, now);
     else if (flight == FLIGHT_SESSION)
         session_refused(connection, now);
     else if (flight != FLIGHT_STOP)
@@ -529,6 +536,9 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
         return;
     case QUESTION_KILL:
         kill_facts(runtime, facts, now);
+        return;
+    case QUESTION_ATTACH:
+        attach_facts(runtime, facts, now);
         return;
     case QUESTION_ALIVE:
         return;
@@ -588,6 +598,7 @@ void runtime_deadline(struct runtime *runtime, enum deadline_kind kind, struct m
     case DEADLINE_CONNECTION:
     case DEADLINE_USER:
     case DEADLINE_ROOM:
+    case DEADLINE_ATTACH:
         return;
     }
 }
@@ -609,6 +620,7 @@ void runtime_advance(struct runtime *runtime, struct moment now)
     case RUNTIME_SETTLING:
     case RUNTIME_RUNNING:
         resume_advance(runtime, now);
+        attach_advance(runtime, now);
         return;
     case RUNTIME_HELD:
     case RUNTIME_KILLING:

@@ -100,6 +100,7 @@ enum runtime_flight {
     FLIGHT_RESUME_AGAIN, /* one more than the count of ports asks for */
     FLIGHT_SESSION,      /* it is asked to say what it loads */
     FLIGHT_STOP,         /* and need not any more */
+    FLIGHT_ATTACH,       /* AttachProfiler, or the question that comes before it */
 };
 
 /* The questions to a runtime, in the order in which they are asked. */
@@ -117,6 +118,8 @@ enum {
     RUNTIME_PORTS_MAX = 8,
     /* More than any runtime has ports; further ones are let go. */
     RUNTIME_CONNECTIONS_MAX = 32,
+    /* Of profilers that operators had loaded the last ones are remembered. */
+    RUNTIME_ATTACHES_MAX = 8,
     /* Bytes of arguments that are kept for showing them. */
     RUNTIME_ARGUMENTS_MAX = 4096,
 };
@@ -127,6 +130,30 @@ struct runtime_port {
 };
 
 TAILQ_HEAD(connection_list, connection);
+
+/*
+ * A profiler that an operator wants loaded into it while it runs. What came of
+ * it is forgotten with the daemon: the runtime has what it has, and was told
+ * nothing that could be taken back.
+ */
+struct attach {
+    TAILQ_ENTRY(attach) link;
+    struct runtime *runtime;
+    uint64_t number;  /* of those of its runtime, from 1 on */
+    struct step step; /* its name and CLSID are the next two */
+    char *path;
+    struct guid clsid;
+    uint8_t *data; /* for the profiler, until nothing more is sent; never shown */
+    size_t n_data;
+    struct span timeout;
+    bool is_checked;        /* nothing speaks against it */
+    unsigned n_asked;       /* how often its runtime was asked for its kind */
+    struct moment until;    /* it comes to its end then, whatever it waits for */
+    struct moment retry_at; /* not before that */
+    struct deadline deadline;
+};
+
+TAILQ_HEAD(attach_list, attach);
 
 struct runtime {
     struct broker *broker;
@@ -198,6 +225,10 @@ struct runtime {
     bool is_look_late; /* a deadline has passed without the answer to it */
     bool runs_unseen;  /* RUNNING, since nothing shows that it does not */
     char *other_ports; /* in its own list and not ours, joined by ';'; NULL when none or unknown */
+
+    struct attach_list attaches; /* oldest first */
+    uint64_t n_attaches;         /* ever */
+    struct attach *attach;       /* the one under way, which is the last one; NULL */
 
     struct deadline end;   /* the rule's deadline */
     struct deadline next;  /* the state's */

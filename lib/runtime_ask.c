@@ -142,7 +142,7 @@ static void take_info(struct runtime *runtime, enum runtime_ask ask,
 }
 
 /* Measured: CoreCLR does not know the command, NativeAOT has no profiler set at all. */
-static void take_kind(struct runtime *runtime, const struct reply *reply, struct moment now)
+void ask_take_kind(struct runtime *runtime, const struct reply *reply)
 {
     switch (reply_hresult(reply)) {
     case HRESULT_NOT_SUPPORTED:
@@ -155,7 +155,6 @@ static void take_kind(struct runtime *runtime, const struct reply *reply, struct
     default:
         break;
     }
-    next(runtime, ASK_INFO_3, now);
 }
 
 static void take_environment(struct runtime *runtime, const struct connection *connection,
@@ -202,7 +201,8 @@ void ask_answered(struct runtime *runtime, struct connection *connection, struct
 
     switch (ask) {
     case ASK_KIND:
-        take_kind(runtime, &connection->reply, now);
+        ask_take_kind(runtime, &connection->reply);
+        next(runtime, ASK_INFO_3, now);
         return;
     case ASK_INFO_3:
     case ASK_INFO_2:

@@ -16,6 +16,9 @@ void kill_begin(struct runtime *runtime, const char *why, struct moment now)
 
     runtime->why = why;
     runtime_set_state(runtime, RUNTIME_KILLING, time_out, why, now);
+    attach_stop(runtime, "it is being killed", now);
+    if (runtime->flight == FLIGHT_ATTACH)
+        runtime_lose_flight(runtime, now);
     if (!runtime->process->is_identified ||
         !broker_ask(runtime->broker, QUESTION_KILL, NULL, runtime, FACTS_STAT | FACTS_EXE, NULL, 0))
         kill_failed(runtime, now);

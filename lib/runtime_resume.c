@@ -146,6 +146,7 @@ static void be_running(struct runtime *runtime, struct moment now)
     runtime_set_state(runtime, RUNTIME_RUNNING, MOMENT_NEVER, NULL, now);
     runtime_release_process(runtime, now);
     session_advance(runtime, now);
+    attach_advance(runtime, now);
 }
 
 /*
@@ -288,9 +289,7 @@ void resume_doubt(struct runtime *runtime, struct moment now)
     resume_all(runtime, now);
 }
 
-/* Two runtimes of one process share the names of its threads: that one of them runs says nothing of
- * the other. */
-static enum picture picture_seen(const struct runtime *runtime, const struct facts *facts)
+enum picture resume_picture(const struct runtime *runtime, const struct facts *facts)
 {
     enum picture picture = picture_of(facts, runtime->pid);
     const struct process *process = runtime->process;
@@ -313,7 +312,7 @@ static enum runtime_blocked blocked_by(const struct runtime *runtime, const stru
     }
     if (facts->is_frozen)
         return BLOCKED_FROZEN;
-    if (picture_seen(runtime, facts) != PICTURE_SUSPENDED)
+    if (resume_picture(runtime, facts) != PICTURE_SUSPENDED)
         return BLOCKED_NOT;
     return runtime->state == RUNTIME_SETTLING ? BLOCKED_OTHER_PORT : BLOCKED_SERVER_BUSY;
 }
@@ -322,7 +321,7 @@ static enum runtime_blocked blocked_by(const struct runtime *runtime, const stru
 static bool was_resumed_unanswered(const struct runtime *runtime, const struct facts *facts)
 {
     return runtime->state == RUNTIME_RESUMING && !runtime->busy &&
-           picture_seen(runtime, facts) == PICTURE_RUNNING;
+           resume_picture(runtime, facts) == PICTURE_RUNNING;
 }
 
 /*
@@ -371,7 +370,7 @@ static void take_look(struct runtime *runtime, const struct facts *facts, struct
     if (runtime->state == RUNTIME_RUNNING)
         return;
     if (runtime->state == RUNTIME_SETTLING)
-        judge_settling(runtime, picture_seen(runtime, facts), blocked, now);
+        judge_settling(runtime, resume_picture(runtime, facts), blocked, now);
     else if (was_resumed_unanswered(runtime, facts))
         be_running(runtime, now);
     else

@@ -18,6 +18,7 @@ ABUSE = str(BUILD / "tests/fake/fake-abuse")
 SHORT = {
     "SetEnvironmentVariable": "env",
     "StartupProfiler": "profiler",
+    "AttachProfiler": "attach",
     "ApplyStartupHook": "hook",
     "ResumeRuntime": "resume",
     "ProcessInfo3": "info3",
@@ -39,6 +40,8 @@ def story(command):
         return f"unset {name}" if value is None else f"env {name}={value}"
     if short in ("profiler", "hook") and arguments:
         return f"{short} {arguments['path']}"
+    if short == "attach" and arguments.get("data") is not None:
+        return f"attach {arguments['path']} with {bytes.fromhex(arguments['data']).decode()}".removesuffix(" with ")
     return "kind" if short == "0300" else short
 
 

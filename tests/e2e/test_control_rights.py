@@ -51,7 +51,7 @@ def documented_routes():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) > 2 and cells[2] in ("read", "admin"):
             routes += [(*name.split(" ", 1), cells[2]) for name in re.findall("`([^`]*)`", cells[1])]
-    assert len(routes) == 14
+    assert len(routes) == 15
     return routes
 
 

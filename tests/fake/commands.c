@@ -180,8 +180,10 @@ static void run_attach_profiler(struct call *call)
     if (!bytes_get_u32(&call->payload, &length) ||
         (inverted ? call->payload.left > length : call->payload.left < length))
         call->result = HRESULT_BAD_ENCODING;
-    else
+    else {
+        fields_note_rest(call, "data");
         call->result = profilers_attach(runtime, &clsid, path);
+    }
     free(path);
 }
 

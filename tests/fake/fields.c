@@ -101,6 +101,20 @@ bool fields_get_string(struct call *call, const char *name, char **ret_text)
     return true;
 }
 
+void fields_note_rest(const struct call *call, const char *name)
+{
+    struct bytes_reader rest = call->payload;
+    struct bytes text;
+    uint8_t byte;
+
+    bytes_init(&text, SIZE_MAX - 1);
+    while (bytes_get_u8(&rest, &byte))
+        bytes_put_format(&text, "%02x", byte);
+    if (bytes_finish(&text) == 0)
+        report_text(call->record, name, (const char *)text.data);
+    bytes_deinit(&text);
+}
+
 void fields_set_subject(struct call *call, const char *text, const char *between, const char *more)
 {
     struct bytes subject;

@@ -25,5 +25,8 @@ bool fields_get_guid(struct call *call, const char *name, struct guid *ret_guid)
 /* `*ret_text` is NULL for a null string; the caller frees it. */
 bool fields_get_string(struct call *call, const char *name, char **ret_text);
 
+/* Notes what is left of the payload, as pairs of hexadecimal digits. */
+void fields_note_rest(const struct call *call, const char *name);
+
 /* What must not come twice: both texts, NULL for none, with `between` between them. */
 void fields_set_subject(struct call *call, const char *text, const char *between, const char *more);

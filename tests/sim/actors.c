@@ -195,6 +195,18 @@ void actors_let_liars_go(struct history *history)
         history->actors[i].may_be_touched |= history->actors[i].is_namesake;
 }
 
+void actors_be_attached_to(struct history *history, struct actor *actor)
+{
+    for (size_t i = 0; i < history->n_actors; i++) {
+        struct actor *other = &history->actors[i];
+
+        if (other->runtime->process != actor->runtime->process)
+            continue;
+        other->is_unchanged = false;
+        other->is_attached_to = true;
+    }
+}
+
 void actors_bury_killed(struct history *history)
 {
     actors_let_liars_go(history);

@@ -496,6 +496,29 @@ static void operator_acts(struct history *history, struct dice *dice)
     world_settle(world);
 }
 
+/* An operator has a profiler loaded, whether the file is there or not. */
+static void operator_attaches(struct history *history, struct dice *dice)
+{
+    static const char *const paths[] = {"/opt/p.so", "/opt/p.so", "/opt/p.so", "/opt/missing.so"};
+    struct world *world = history->world;
+    struct actor *actor = actors_draw(history, dice);
+    struct broker_attach wanted = {.data = "x", .n_data = 1};
+    struct runtime *runtime;
+    char id[16];
+
+    if (!actor)
+        return;
+    snprintf(id, sizeof id, "pid:%d", actor->runtime->process->pid);
+    if (broker_find(world->broker, id, &runtime) != BROKER_FOUND_ONE)
+        return;
+    wanted.path = paths[dice_throw(dice, ARRAY_LENGTH(paths))];
+    wanted.timeout = span_from_ms(1 + dice_throw(dice, 3000));
+    actors_be_attached_to(history, actor);
+    history_forget_answers(history);
+    broker_attach(runtime, &wanted, world->now);
+    world_settle(world);
+}
+
 /* While we look whether it is still the one to be killed it becomes another one. */
 static void who_is_killed_execs(struct history *history, struct dice *dice)
 {
@@ -648,6 +671,7 @@ static const struct event {
     {"service-is-stopped", 1, service_is_stopped},
     {"store-refuses", 1, store_refuses},
     {"daemon-dies-in-flight", 3, daemon_dies_in_flight},
+    {"operator-attaches", 2, operator_attaches},
 };
 
 size_t history_n_kinds(void)

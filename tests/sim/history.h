@@ -47,6 +47,7 @@ struct actor {
     bool has_failed;          /* and that it was taking back what it did */
     bool is_over;             /* its process became another program */
     bool is_namesake;         /* another one claims the same cookie */
+    bool is_attached_to;      /* an operator wanted a profiler loaded into it */
     bool has_neighbour;       /* in its process: it may be taken for one that an exec ended */
     /* When the daemon ended there was a whole answer in the store, to that; and somebody was held.
      */
@@ -141,6 +142,9 @@ struct actor *actors_draw(struct history *history, struct dice *dice);
 
 /* Who lied with the cookie of another one may be the first to say it now. */
 void actors_let_liars_go(struct history *history);
+
+/* An operator wants a profiler loaded into it, or into another one of its process. */
+void actors_be_attached_to(struct history *history, struct actor *actor);
 
 /* Who was to be killed is dead at last. */
 void actors_bury_killed(struct history *history);

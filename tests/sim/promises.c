@@ -123,6 +123,23 @@ static bool is_end_of_session(const struct history *history, const struct actor 
     return true;
 }
 
+/* Only an operator has it sent, to who runs and can take it; true when the rest does not apply. */
+static bool is_of_operator(const struct history *history, const struct actor *actor,
+                           const struct world_command *command)
+{
+    if (command->id != COMMAND_ATTACH_PROFILER)
+        return command->id == COMMAND_ASK_KIND && command->came_late && actor->is_attached_to;
+    if (!actor->is_attached_to)
+        promises_broken(history, actor, "a profiler is attached where an operator wants it");
+    if (!command->came_late)
+        promises_broken(history, actor, "who is suspended has no profiler attached");
+    if (actor->runtime->kind == RUNTIME_KIND_NATIVEAOT)
+        promises_broken(history, actor, "NativeAOT has no profiler attached (P13)");
+    if (strcmp(command->name, "/opt/p.so") != 0)
+        promises_broken(history, actor, "a file that is not there is not sent for");
+    return true;
+}
+
 /* P3, P4, P6, P9, P12 and P13. */
 static void check_commands(const struct history *history, const struct actor *actor)
 {
@@ -136,7 +153,8 @@ static void check_commands(const struct history *history, const struct actor *ac
         bool is_deadly = command->is_unset || command->id == COMMAND_APPLY_STARTUP_HOOK ||
                          command->id == COMMAND_STARTUP_PROFILER;
 
-        if (is_end_of_session(history, actor, command, was_resumed))
+        if (is_end_of_session(history, actor, command, was_resumed) ||
+            is_of_operator(history, actor, command))
             continue;
         if (!actor->is_matched && !is_resume)
             promises_broken(history, actor, "who no plan is for gets nothing but Resume (P4)");
@@ -250,6 +268,39 @@ static void check_time_goes_on(const struct history *history, const struct actor
     if (seen && seen->is_recalled && !actor->is_namesake && !actor->is_forgotten &&
         moment_is_before(actor->planned_at, seen->connected_at))
         promises_broken(history, actor, "another daemon gives nobody more time (P1)");
+}
+
+/* A profiler that an operator wants is there, or it is known that it is not, or that nobody knows,
+ * when its time and a second are over: once for being sent, and once for its answer. */
+static void check_attaches(const struct history *history, const struct runtime *runtime)
+{
+    const struct attach *attach;
+    size_t n_open = 0;
+
+    TAILQ_FOREACH(attach, &runtime->attaches, link) {
+        n_open += attach->step.result == STEP_PENDING;
+        if (attach->step.result == STEP_PENDING &&
+            moment_is_due(attach->until, history->world->now))
+            promises_broken(history, NULL, "a profiler is attached in time, or not at all");
+    }
+    if (n_open > 1 || (runtime->flight == FLIGHT_ATTACH && runtime->state != RUNTIME_RUNNING))
+        promises_broken(history, NULL, "one profiler is attached at a time, to who runs");
+}
+
+/* What is said to be there is. */
+static void check_attached(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+    const struct attach *attach;
+    unsigned n_there = 0;
+
+    if (!seen || actor->is_namesake)
+        return;
+    TAILQ_FOREACH(attach, &seen->attaches, link) {
+        n_there += attach->step.result == STEP_OK;
+    }
+    if (n_there > actor->runtime->n_attached)
+        promises_broken(history, actor, "a profiler that is said to be attached is");
 }
 
 /* P1: Resume is written the instant a connection is free. */
@@ -507,6 +558,7 @@ void promises_check(const struct history *history)
         check_kept_answer(history, &history->actors[i]);
         check_time_goes_on(history, &history->actors[i]);
         check_ended(history, &history->actors[i]);
+        check_attached(history, &history->actors[i]);
         if (history->is_current && !history->is_stopping)
             check_resume(history, &history->actors[i]);
     }
@@ -519,6 +571,8 @@ void promises_check(const struct history *history)
             promises_broken(history, NULL, "a daemon that goes leaves nobody waiting (P8)");
         if (history->is_current && !history->is_stopping)
             check_deadline(history, runtime);
+        if (history->is_current)
+            check_attaches(history, runtime);
     }
 }
 

@@ -160,6 +160,7 @@ struct world_runtime {
     unsigned n_hooks;
     unsigned n_profilers; /* without the primer */
     unsigned n_primers;
+    unsigned n_attached;
 };
 
 struct world {

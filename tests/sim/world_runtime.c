@@ -28,6 +28,21 @@ static void copy_text(char *target, size_t size, char *text)
 
 static const uint8_t primer_clsid[GUID_SIZE] = {PRIMER_CLSID_BYTES};
 
+/* The data is text here, and short. */
+static void read_attach(struct world_command *command, struct bytes_reader *reader, char **ret_name)
+{
+    uint32_t timeout, length;
+    const uint8_t *data;
+    struct guid clsid;
+
+    if (!bytes_get_u32(reader, &timeout) || !wire_get_guid(reader, &clsid) ||
+        !wire_get_string(reader, ret_name) || !bytes_get_u32(reader, &length) ||
+        length >= sizeof command->value || !bytes_get_run(reader, length, &data))
+        world_fail("an attached profiler that no runtime could read");
+    memcpy(command->value, data, length);
+    command->value[length] = '\0';
+}
+
 static void read_arguments(struct world_command *command, struct bytes_reader *reader)
 {
     struct guid clsid;
@@ -44,6 +59,9 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
             world_fail("a profiler that no runtime could read");
         command->is_primer = memcmp(clsid.bytes, primer_clsid, GUID_SIZE) == 0;
         break;
+    case COMMAND_ATTACH_PROFILER:
+        read_attach(command, reader, &name);
+        break;
     case COMMAND_APPLY_STARTUP_HOOK:
         if (!wire_get_string(reader, &name))
             world_fail("a hook that no runtime could read");
@@ -58,7 +76,8 @@ static void read_arguments(struct world_command *command, struct bytes_reader *r
     if (reader->left != 0)
         world_fail("a message with bytes that no runtime reads");
     copy_text(command->name, sizeof command->name, name);
-    copy_text(command->value, sizeof command->value, value);
+    if (command->id != COMMAND_ATTACH_PROFILER)
+        copy_text(command->value, sizeof command->value, value);
 }
 
 bool world_take_command(struct world_connection *connection, struct world_command *ret_command)
@@ -276,6 +295,8 @@ static void act(struct world_runtime *runtime, const struct world_command *comma
         return;
     if (command->id == COMMAND_SET_ENVIRONMENT)
         world_set_variable(runtime, command->name, command->is_unset ? NULL : command->value);
+    if (command->id == COMMAND_ATTACH_PROFILER && is_coreclr && runs(runtime))
+        runtime->n_attached++;
     if (command->id == COMMAND_APPLY_STARTUP_HOOK && is_coreclr)
         runtime->n_hooks++;
     if (command->id == COMMAND_STARTUP_PROFILER && is_coreclr && runtime->n_refusals_left == 0) {
@@ -286,7 +307,7 @@ static void act(struct world_runtime *runtime, const struct world_command *comma
     }
 }
 
-/* As measured: what a runtime of that version and kind answers while it is suspended. */
+/* As measured: what a runtime of that version and kind answers, mostly while it is suspended. */
 static void answer(struct world_connection *connection, struct world_command *command)
 {
     struct world_runtime *runtime = connection->runtime;
@@ -314,6 +335,13 @@ static void answer(struct world_connection *connection, struct world_command *co
         if (command->is_unset && is_native)
             world_fail("an unset was sent to a NativeAOT program");
         world_send_status(connection, true, 0);
+        return;
+    case COMMAND_ATTACH_PROFILER:
+        command->was_refused = is_native || !runs(runtime);
+        world_send_status(connection, !command->was_refused,
+                          is_native       ? HRESULT_NOT_SUPPORTED
+                          : runs(runtime) ? HRESULT_OK
+                                          : HRESULT_NOT_YET_AVAILABLE);
         return;
     case COMMAND_STARTUP_PROFILER:
     case COMMAND_APPLY_STARTUP_HOOK:
@@ -518,6 +546,10 @@ static void put_command(struct bytes *story, const struct world_command *command
         break;
     case COMMAND_STARTUP_PROFILER:
         bytes_put_format(story, "%s %s", command->is_primer ? "primer" : "profiler", command->name);
+        break;
+    case COMMAND_ATTACH_PROFILER:
+        bytes_put_format(story, "attach %s%s%s", command->name, *command->value ? " with " : "",
+                         command->value);
         break;
     case COMMAND_APPLY_STARTUP_HOOK:
         bytes_put_format(story, "hook %s", command->name);

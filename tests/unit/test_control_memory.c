@@ -13,6 +13,8 @@
 
 #include "tests/unit/unit_control.h"
 
+#define ATTACH "{\"clsid\":\"cf0d821e-299b-5307-a3d8-b283c03916dd\",\"path\":\"/opt/p.so\""
+
 static const struct {
     const char *method;
     const char *target;
@@ -33,6 +35,10 @@ static const struct {
     {"POST", "/v1/runtimes/aaaa0001/hold", "{\"for\":1}", 400},
     {"POST", "/v1/runtimes/bbbb0003/hold", "", 409},
     {"POST", "/v1/runtimes/aaaa0001/kill", "", 200},
+    {"POST", "/v1/runtimes/bbbb0003/attach-profiler", ATTACH ",\"data_hex\":\"00ff\"}", 202},
+    {"POST", "/v1/runtimes/bbbb0003/attach-profiler", ATTACH ",\"data_hex\":\"0\"}", 400},
+    {"POST", "/v1/runtimes/aaaa0001/attach-profiler", ATTACH ",\"data\":\"x\"}", 409},
+    {"POST", "/v1/runtimes/bbbb0003/attach-profiler", "", 400},
     {"GET", "/v1/rules", "", 200},
     {"POST", "/v1/explain",
      "{\"attributes\":{\"exe\":\"/app/plan\",\"args\":[\"a\",\"x\"],\"env\":{\"A\":\"1\"}}}", 200},

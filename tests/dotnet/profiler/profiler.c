@@ -20,6 +20,10 @@
  * has to be started with: "fails", "cancels" (it wants no part in this process),
  * "aborts", "exits", or "hangs", for ten seconds.
  *
+ * A runtime that runs calls InitializeForAttach instead, with the data that it
+ * was sent: the name of a file, a NUL, and what is left there as the proof. A
+ * pipe that nobody reads keeps it waiting. Without a NUL in it the call fails.
+ *
  * build-rig builds it twice and gives each build two macros: PROFILER_CLSID,
  * the class identifier it answers to, as text in braces; and
  * PROFILER_NOTIFICATION_ONLY, 1 for the build that may be loaded beside a main
@@ -34,6 +38,7 @@
 /* For asprintf. */
 #define _GNU_SOURCE
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,6 +109,7 @@ enum { CREATE_INSTANCE = FIRST_OF_INTERFACE, LOCK_SERVER, FACTORY_METHODS };
  * each, 8 has 2, 9 has 1, 10 has 2 and 11 the last. */
 enum {
     INITIALIZE = FIRST_OF_INTERFACE,
+    INITIALIZE_FOR_ATTACH = FIRST_OF_INTERFACE + 69 + 8,
     LOAD_AS_NOTIFICATION_ONLY = FIRST_OF_INTERFACE + 69 + 8 + 3 + 6 + 1 + 1 + 1 + 2 + 1 + 2,
     PROFILER_METHODS
 };
@@ -231,6 +237,26 @@ static int32_t initialize(struct object *self, struct object *info)
     return error == 0 ? end_as_told() : RESULT_FAIL;
 }
 
+static int32_t initialize_for_attach(struct object *self, struct object *info, const char *data,
+                                     uint32_t size)
+{
+    const char *end = size > 0 ? memchr(data, '\0', size) : NULL;
+    size_t length = end ? size - (size_t)(end + 1 - data) : 0;
+    bool written;
+    int file;
+
+    (void)self;
+    (void)info;
+    if (!end)
+        return RESULT_FAIL;
+    file = open(data, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0)
+        return RESULT_FAIL;
+    written = write(file, end + 1, length) == (ssize_t)length;
+    close(file);
+    return written ? RESULT_OK : RESULT_FAIL;
+}
+
 static int32_t load_as_notification_only(struct object *self, int32_t *ret_answer)
 {
     (void)self;
@@ -266,6 +292,7 @@ static int32_t create_instance(struct object *self, struct object *outer,
     profiler_methods[ADD_REF] = (method)keep_reference;
     profiler_methods[RELEASE] = (method)keep_reference;
     profiler_methods[INITIALIZE] = (method)initialize;
+    profiler_methods[INITIALIZE_FOR_ATTACH] = (method)initialize_for_attach;
     profiler_methods[LOAD_AS_NOTIFICATION_ONLY] = (method)load_as_notification_only;
     return profiler_query_interface(&profiler, interface, ret_result);
 }

@@ -302,6 +302,41 @@ add("verdict-held", {"verdict": "done", "runtime": HELD})
 add("verdict-killed", {"verdict": "done", "runtime": runtime(state="killed", exe=None)})
 add("verdict-hostile", {"verdict": EVIL, "runtime": EVIL_RUNTIME})
 
+# Profilers that are attached.
+
+COOKIE = "1f3a5c7e-0000-4000-8000-000000000001"
+
+
+def attach_step(**more):
+    return {"kind": "attach", "name": "/opt/p.so", "required": True, "result": "ok",
+            "hresult": "0x00000000", "meaning": None, "attempts": 1,
+            "at": "2026-01-31T08:20:00.000000Z", "why": None,
+            "clsid": "918728dd-259f-4a6a-ac2b-b85e1b658318", "code": None, "detail": None,
+            "remedy": None, "number": 2} | more
+
+
+def add_attached(answer, **more):
+    whole = runtime() | DETAILS
+    unsent = {"hresult": None, "attempts": 0, "result": "refused"} if "why" in more else {}
+    add("attach-" + answer,
+        whole | {"steps": whole["steps"] + [attach_step(number=1), attach_step(**unsent | more)]})
+
+
+add("attach-begun", {"verdict": "begun", "number": 2, "runtime": runtime(cookie=COOKIE)})
+add("attach-ended", {"verdict": "begun", "number": 2, "runtime": None})
+add_attached("ok")
+add_attached("file", why="needs a library that is not there", code="needs-library",
+             detail="libxml2.so.2",
+             remedy="Install it where the process looks, in its container too.")
+add_attached("code", result="refused", hresult="0x8013136a",
+             meaning="a profiler is already active")
+add_attached("refused", why="is not supported by NativeAOT programs")
+add_attached("lost", result="lost", hresult=None)
+add_attached("skipped", why="no connection of the runtime was free in time", result="skipped")
+add_attached("other", number=3)
+add_attached("hostile", result=EVIL, hresult=EVIL, meaning=EVIL, why=EVIL, code=EVIL, detail=EVIL,
+             remedy=EVIL, name=EVIL, attempts=1)
+
 
 def reloaded(ok, **more):
     return {"ok": ok, "why": None, "policy": STATUS["policy"], "n_errors": 0, "n_warnings": 0,

@@ -53,7 +53,7 @@ case("usage-run", "run")
 case("usage-run-dashes", "run --")
 case("usage-run-option", "run --porte x -- true")
 case("usage-help-unknown", "help lst")
-for _later in ("attach-profiler", "doctor", "pause", "plan", "test", "unpause"):
+for _later in ("doctor", "pause", "plan", "test", "unpause"):
     case("usage-later-" + _later, _later)
 case("usage-later-builtin", "rules --builtin")
 
@@ -62,7 +62,8 @@ case("usage-later-builtin", "rules --builtin")
 case("help", "help")
 case("help-option", "--help")
 case("help-letter", "-h")
-for _command in ("status", "list", "show", "resume", "hold", "kill", "events", "explain", "rules",
+for _command in ("status", "list", "show", "resume", "hold", "kill", "attach-profiler", "events",
+                 "explain", "rules",
                  "metrics", "check", "reload", "run", "env", "help"):
     case("help-" + _command, "help " + _command)
 case("help-option-of-command", "show --help")
@@ -162,6 +163,33 @@ case("kill", "kill 1f3a5c7e", {"POST /v1/runtimes/1f3a5c7e/kill": "verdict-kille
 case("kill-held", "kill 2b000001", {"POST /v1/runtimes/2b000001/kill": "verdict-held"})
 case("kill-unable", "kill 1f3a5c7e",
      {"POST /v1/runtimes/1f3a5c7e/kill": (501, "problem-501")})
+ATTACH = "attach-profiler 1f3a5c7e --clsid {918728dd-259f-4a6a-ac2b-b85e1b658318} --path /opt/p.so"
+ATTACHED = "GET /v1/runtimes/1f3a5c7e-0000-4000-8000-000000000001"
+
+
+def attach(answer, status=202, begun="attach-begun"):
+    return {"POST /v1/runtimes/1f3a5c7e/attach-profiler": (status, begun), ATTACHED: answer}
+
+
+cases("attach", ATTACH, "POST /v1/runtimes/1f3a5c7e/attach-profiler", (409, "problem-409"), widths=())
+case("attach-ok", ATTACH, attach("attach-ok"))
+case("attach-ok-json", "--json " + ATTACH, attach("attach-ok"))
+case("attach-data", ATTACH + " --data a=b;\u00fc --timeout 500ms", attach("attach-ok"))
+for _odd in ("file", "code", "refused", "lost", "skipped", "other", "hostile"):
+    case("attach-" + _odd, ATTACH, attach("attach-" + _odd))
+case("attach-file-json", "--json " + ATTACH, attach("attach-file"))
+case("attach-ended", ATTACH, attach("attach-ok", begun="attach-ended"))
+case("attach-forgotten", ATTACH, attach((404, "problem-404")))
+case("attach-forbidden", ATTACH, attach("attach-ok", 403, "problem-403"))
+case("attach-wrong", ATTACH + " --timeout 2m", attach("attach-ok", 400, "problem-400"))
+case("attach-no-path", "attach-profiler 1f3a5c7e --clsid x")
+case("attach-no-clsid", "attach-profiler 1f3a5c7e --path x")
+case("attach-no-id", "attach-profiler --path x --clsid y")
+case("attach-two-forms", ATTACH + " --data a --data-file b")
+case("attach-not-utf8", ATTACH + " --data \udcff")
+case("attach-no-file", ATTACH + " --data-file missing\033")
+case("attach-folder", ATTACH + " --data-file .")
+case("show-attached", "show 1f3a5c7e", {"GET /v1/runtimes/1f3a5c7e": "attach-file"})
 cases("reload", "reload", "POST /v1/policy/reload", "reload", widths=())
 cases("reload-warned", "reload", "POST /v1/policy/reload", "reload-warned", widths=())
 cases("reload-bad", "reload", "POST /v1/policy/reload", "reload-bad", widths=())
