@@ -158,7 +158,7 @@ static void end_step(json_t **view, const struct step *step)
         view_put(view, "unset", json_boolean(!step->value));
     if (step->clsid)
         view_put(view, "clsid", view_cookie(step->clsid));
-    if (step->kind == STEP_PROFILER || step->kind == STEP_HOOK) {
+    if (step->kind == STEP_PROFILER || step->kind == STEP_PRIMER || step->kind == STEP_HOOK) {
         view_put(view, "code", view_text(preflight_name(step->code)));
         view_put(view, "detail", view_text(step->detail));
         view_put(view, "remedy", view_text(preflight_remedy(step->code)));

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "lib/command.h"
+#include "lib/facts.h"
 #include "lib/moment.h"
 #include "lib/policy.h"
 #include "lib/preflight.h"
@@ -35,7 +36,6 @@
 
 struct attributes;
 struct bytes;
-struct facts;
 struct guid;
 struct record;
 
@@ -91,7 +91,9 @@ struct step {
     enum preflight code;       /* what is wrong with its file; PREFLIGHT_GOOD otherwise */
     char *detail;              /* of that: foreign text, or NULL */
     enum plan_reading reading; /* of a profiler: by what its file shows */
-    const char *name;          /* the variable, or the path; NULL for Resume. The policy's */
+    bool has_identity;         /* its file was looked into before it was sent, and was this one */
+    struct facts_identity identity;
+    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
     const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
     bool is_for_primer; /* a variable that is the primer's and not the rule's */
     const struct guid *clsid;
@@ -163,6 +165,13 @@ bool plan_needs_primer(enum policy_primer primer, enum plan_reading reading);
 /* By the files as the process sees them; `facts` answers for every path in plan_files. */
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes);
+
+/* The files that were looked into and that the runtime is to load, or has room for: how many. */
+size_t plan_loaded_files(const struct plan *plan, const char **ret_files);
+
+/* Whether the file of a step is one of those, and not the same any more: that is said of the step,
+ * which stays done. `facts` answers for every path in plan_loaded_files. */
+bool plan_compare_file(struct step *step, const struct facts *facts) MUST_CHECK;
 
 /* Refuses a step that is pending, or leaves it out, with the reason: a constant, the end of a
  * sentence that starts with the name of the step. A required profiler that is left out is missed in
