@@ -136,6 +136,13 @@ static void put_admin(struct bytes *line, const struct notice *notice)
     }
 }
 
+/* Also where the runtime took it, and something is wrong all the same. */
+static bool is_bad(const struct notice *notice)
+{
+    return strcmp(notice->result, "refused") == 0 || strcmp(notice->result, "lost") == 0 ||
+           (strcmp(notice->result, "ok") == 0 && notice->why);
+}
+
 static enum log_level put_notice(struct bytes *line, const struct notice *notice)
 {
     enum log_level level = LOG_LEVEL_INFO;
@@ -146,7 +153,7 @@ static enum log_level put_notice(struct bytes *line, const struct notice *notice
         break;
     case NOTICE_STEP:
         put_step(line, notice);
-        if (strcmp(notice->result, "refused") == 0 || strcmp(notice->result, "lost") == 0)
+        if (is_bad(notice))
             level = notice->is_required ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
         break;
     case NOTICE_PROOF:

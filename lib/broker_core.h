@@ -18,6 +18,7 @@
  * runtime_decide.c  which rule, and whether it may still be applied
  * runtime_ask.c     questions to the runtime itself
  * runtime_apply.c   steps, taking back
+ * runtime_compare.c files that changed since they were checked
  * runtime_kill.c    the other way out
  * runtime_attach.c  profilers that operators have loaded while it runs
  * runtime_resume.c  Resume on every port, and what blocks it
@@ -220,6 +221,7 @@ enum question_purpose {
     QUESTION_IDENTITY, /* of a connection's process */
     QUESTION_PLAN,     /* what has to be known before the first command of a plan */
     QUESTION_SOCKETS,  /* which entry of its port list is our socket */
+    QUESTION_FILES,    /* are those that it is to load still the same, right before Resume */
     QUESTION_PORTS,    /* its port list, after Resume */
     QUESTION_LOOK,     /* does it run, and what blocks it */
     QUESTION_ALIVE,
@@ -487,6 +489,8 @@ void runtime_set_state(struct runtime *runtime, enum runtime_state state, struct
 void runtime_set_next(struct runtime *runtime, struct moment at);
 void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now);
 void runtime_tell_proof(struct runtime *runtime, const struct step *step, struct moment now);
+/* It was told of before, and now there is something to say of its file. */
+void runtime_tell_file(struct runtime *runtime, const struct step *step, struct moment now);
 /* Its process has ended, or it was replaced by an exec. */
 void runtime_end(struct runtime *runtime, const char *why, struct moment now);
 /* Forgets the oldest of those that ended, down to limits.history. */
@@ -614,6 +618,17 @@ void apply_fail(struct runtime *runtime, const char *why, struct moment now);
 /* Kills it whatever it is in the middle of. */
 void apply_abandon(struct runtime *runtime, const char *why, struct moment now);
 void apply_deadline(struct runtime *runtime, struct moment now);
+
+/* runtime_compare.c */
+
+/* Asks, where there is something to ask and time for it. `was_held`: its deadline counts no more.
+ */
+void compare_begin(struct runtime *runtime, bool was_held, struct moment now);
+/* RESUMING: it was asked, and Resume waits for the answer. */
+bool compare_is_under_way(const struct runtime *runtime);
+/* The answer is waited for no longer. */
+void compare_give_up(struct runtime *runtime);
+void compare_facts(struct runtime *runtime, const struct facts *facts, struct moment now);
 
 /* runtime_kill.c */
 

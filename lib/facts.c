@@ -52,6 +52,12 @@ struct facts *facts_free(struct facts *facts)
     return NULL;
 }
 
+bool facts_identity_equal(const struct facts_identity *a, const struct facts_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
 void facts_text_set(struct facts_text *text, const void *data, size_t length)
 {
     char *copy = malloc(length + 1);

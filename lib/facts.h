@@ -96,13 +96,21 @@ struct facts_image {
     char *detail;           /* of the problem, foreign text; NULL when there is none */
 };
 
+/* What a file is, of all that there are; one that was written to since is another one, too. */
+struct facts_identity {
+    uint64_t device;
+    uint64_t inode;
+    uint64_t size;
+    int64_t modified_ns; /* since 1970, as the next one */
+    int64_t changed_ns;
+};
+
 /* A file as the process would meet it: looked up below its root and, for a relative path, from its
  * working directory. */
 struct facts_file {
     char *path;
     int error; /* errno of the look-up, 0 when something is there */
-    uint64_t device;
-    uint64_t inode;
+    struct facts_identity identity;
     /* Every folder on the way, those that links lead through among them, then what the path leads
      * to. When the look-up failed, the folders up to there. */
     struct facts_node *nodes;
@@ -136,6 +144,8 @@ struct facts *facts_new(uint32_t wanted, int error) MUST_CHECK;
 
 /* Returns NULL. */
 struct facts *facts_free(struct facts *facts);
+
+bool facts_identity_equal(const struct facts_identity *a, const struct facts_identity *b);
 
 /* Puts a copy of `length` bytes into a text; an answer without them, error ENOMEM, when memory is
  * out. */

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "lib/command.h"
+#include "lib/facts.h"
 #include "lib/moment.h"
 #include "lib/policy.h"
 #include "lib/preflight.h"
@@ -35,7 +36,6 @@
 
 struct attributes;
 struct bytes;
-struct facts;
 struct guid;
 struct record;
 
@@ -106,6 +106,8 @@ struct step {
     const char *proof_why;     /* a constant, the end of a sentence that starts with the name of the
                                 * step; NULL when there is nothing to add */
     uint32_t proof_code;       /* HRESULT that the runtime gave for it; 0 for none */
+    bool has_identity;         /* its file was looked into before it was sent, and was this one */
+    struct facts_identity identity;
     const char *name;          /* the variable, or the path; NULL for Resume. The policy's */
     const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
     bool is_for_primer; /* a variable that is the primer's and not the rule's */
@@ -182,6 +184,12 @@ void plan_check_files(struct plan *plan, const struct facts *facts,
 /* One step of them. */
 void plan_check_file(struct step *step, const struct facts *facts,
                      const struct attributes *attributes);
+/* The files that were looked into and that the runtime is to load, or has room for: how many. */
+size_t plan_loaded_files(const struct plan *plan, const char **ret_files);
+
+/* Whether the file of a step is one of those, and not the same any more: that is said of the step,
+ * which stays done. `facts` answers for every path in plan_loaded_files. */
+bool plan_compare_file(struct step *step, const struct facts *facts) MUST_CHECK;
 
 /* Refuses a step that is pending, or leaves it out, with the reason: a constant, the end of a
  * sentence that starts with the name of the step. A required profiler that is left out is missed in

@@ -6,6 +6,7 @@
  * plan is laid out and carried out is in plan.c.
  */
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/access.h"
@@ -156,6 +157,14 @@ static void refuse_file(struct step *step, enum preflight code, const char *deta
     step->detail = detail ? strdup(detail) : NULL;
 }
 
+/* One that an earlier daemon sent was looked into before that, and nobody wrote down what it was.
+ */
+static void note_identity(struct step *step, const struct facts_file *file)
+{
+    step->has_identity = step->result == STEP_PENDING && !step->was_sent;
+    step->identity = file->identity;
+}
+
 void plan_check_file(struct step *step, const struct facts *facts,
                      const struct attributes *attributes)
 {
@@ -170,6 +179,7 @@ void plan_check_file(struct step *step, const struct facts *facts,
     code = judge_image(&file->image, step->kind);
     if (code != PREFLIGHT_GOOD)
         refuse_file(step, code, code == file->image.problem ? file->image.detail : NULL);
+    note_identity(step, file);
 }
 
 void plan_check_files(struct plan *plan, const struct facts *facts,
@@ -182,6 +192,38 @@ void plan_check_files(struct plan *plan, const struct facts *facts,
             plan_check_file(step, facts, attributes);
     }
     plan_judge_primer(plan);
+}
+
+static bool is_to_be_loaded(const struct step *step)
+{
+    return step->has_identity && step->result == STEP_OK;
+}
+
+size_t plan_loaded_files(const struct plan *plan, const char **ret_files)
+{
+    size_t n_files = 0;
+
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (is_to_be_loaded(&plan->steps[i]))
+            ret_files[n_files++] = plan->steps[i].name;
+    }
+    return n_files;
+}
+
+bool plan_compare_file(struct step *step, const struct facts *facts)
+{
+    const struct facts_file *file = is_to_be_loaded(step) ? find_file(facts, step->name) : NULL;
+
+    if (!file)
+        return false;
+    if (file->error == ENOENT || file->error == ENOTDIR)
+        step->code = PREFLIGHT_REMOVED;
+    else if (file->error == 0 && !facts_identity_equal(&file->identity, &step->identity))
+        step->code = PREFLIGHT_REPLACED;
+    else
+        return false;
+    step->why = preflight_why(step->code);
+    return true;
 }
 
 /* The runtime. */

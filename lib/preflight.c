@@ -70,6 +70,12 @@ static const struct row rows[PREFLIGHT_COUNT] = {
     [PREFLIGHT_NO_INITIALIZE] = {"no-initialize",
                                  "has no method static void Initialize() in its type StartupHook",
                                  "Give the hook that method, without parameters."},
+    [PREFLIGHT_REPLACED] = {"replaced", "was replaced or changed after it was checked",
+                            "Nobody checked what the process loads: look at the file, and start "
+                            "the process anew if it is not the right one."},
+    [PREFLIGHT_REMOVED] = {"removed", "was removed after it was checked",
+                           "Put it back and start the process anew; without it nothing is "
+                           "loaded, and a missing hook ends the process."},
 };
 
 const char *preflight_name(enum preflight code)

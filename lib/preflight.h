@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What can be wrong with the file of a hook or profiler before anything is
- * sent: the one table of codes, what they mean and what to do about each. A code
+ * What can be wrong with the file of a hook or profiler before it is loaded:
+ * the one table of codes, what they mean and what to do about each. A code
  * is for programs and never changes; the texts are for people.
  */
 
@@ -37,9 +37,11 @@ enum preflight {
     PREFLIGHT_NOT_MANAGED,
     PREFLIGHT_NO_STARTUP_HOOK,
     PREFLIGHT_NO_INITIALIZE,
+    PREFLIGHT_REPLACED, /* found right before Resume, as the next one: the step is done by then */
+    PREFLIGHT_REMOVED,
 };
 
-enum { PREFLIGHT_COUNT = PREFLIGHT_NO_INITIALIZE + 1 };
+enum { PREFLIGHT_COUNT = PREFLIGHT_REMOVED + 1 };
 
 /* Its name, such as "file-missing"; NULL for PREFLIGHT_GOOD, as of the other two. */
 const char *preflight_name(enum preflight code);

@@ -83,9 +83,8 @@ static void tell_state(struct runtime *runtime, const char *old_state, const cha
                   attributes_text(&runtime->attributes, ATTRIBUTE_EXE));
 }
 
-void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now)
+void runtime_tell_file(struct runtime *runtime, const struct step *step, struct moment now)
 {
-    struct broker *broker = runtime->broker;
     struct notice notice = {
         .kind = NOTICE_STEP,
         .step = step_kind_name(step->kind),
@@ -96,9 +95,14 @@ void runtime_tell_step(struct runtime *runtime, const struct step *step, struct 
         .why = step->why,
     };
 
-    broker->counters.steps[step->kind][step->result]++;
     fill_notice(runtime, &notice, now);
-    broker_notice(broker, &notice, runtime->rule ? runtime->rule->name : NULL, step->name);
+    broker_notice(runtime->broker, &notice, runtime->rule ? runtime->rule->name : NULL, step->name);
+}
+
+void runtime_tell_step(struct runtime *runtime, const struct step *step, struct moment now)
+{
+    runtime->broker->counters.steps[step->kind][step->result]++;
+    runtime_tell_file(runtime, step, now);
 }
 
 void runtime_tell_proof(struct runtime *runtime, const struct step *step, struct moment now)
@@ -530,6 +534,7 @@ void runtime_facts(struct runtime *runtime, enum question_purpose purpose, struc
     case QUESTION_SOCKETS:
         decide_facts(runtime, purpose, facts, now);
         return;
+    case QUESTION_FILES:
     case QUESTION_PORTS:
     case QUESTION_LOOK:
         resume_facts(runtime, purpose, facts, now);

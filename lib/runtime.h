@@ -15,7 +15,9 @@
  * | WITHDRAWING | applying | answers to what takes steps back       | the rule's           |
  * | HELD        | held     | an operator                            | the end of the hold  |
  * | KILLING     | held     | facts, right before SIGKILL            | the command time-out |
- * | RESUMING    | resuming | Resume: a connection, then its answer  | none but the next    |
+ * | RESUMING    | resuming | whether the files that it is to load   | the rule's, or the   |
+ * |             |          | are those that were checked; then      | command time-out     |
+ * |             |          | Resume: a connection, then its answer  | none but the next    |
  * |             |          |                                        | look at what blocks  |
  * | SETTLING    | resuming | the process to show that it runs       | the next look        |
  * | RUNNING     | running  | nothing: we owe it nothing             | none                 |

@@ -394,7 +394,7 @@ static enum portspec_mode mode_of_socket(const struct runtime *runtime,
             portspec->entries[i].suspends ? PORTSPEC_SUSPENDS : PORTSPEC_RUNS_ON;
 
         if (portspec->entries[i].listens || file->error != 0 || listener->inode == 0 ||
-            file->device != listener->device || file->inode != listener->inode)
+            file->identity.device != listener->device || file->identity.inode != listener->inode)
             continue;
         /* The same socket twice in two modes: nothing tells which of the two this is. */
         if (mode != PORTSPEC_UNKNOWN && mode != entry_mode)

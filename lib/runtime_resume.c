@@ -90,6 +90,8 @@ struct connection *resume_wanted(const struct runtime *runtime)
 void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const char *why,
                   struct moment now)
 {
+    bool was_held = runtime->state == RUNTIME_HELD;
+
     runtime->outcome = outcome;
     runtime->why = why;
     session_missed(runtime, now);
@@ -102,6 +104,7 @@ void resume_begin(struct runtime *runtime, enum runtime_outcome outcome, const c
     /* A command that is still in flight would keep Resume waiting for its answer. */
     if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime))
         runtime_lose_flight(runtime, now);
+    compare_begin(runtime, was_held, now);
     runtime_advance(runtime, now);
 }
 
@@ -196,6 +199,8 @@ void resume_advance(struct runtime *runtime, struct moment now)
     struct connection *counted = resume_wanted(runtime);
     struct connection *connection = counted ? counted : resume_again_wanted(runtime);
 
+    if (compare_is_under_way(runtime))
+        return;
     if (connection) {
         if (counted)
             runtime->n_settle_looks = 0;
@@ -377,12 +382,22 @@ static void take_look(struct runtime *runtime, const struct facts *facts, struct
         runtime->blocked = blocked;
 }
 
+/* What it is to load is what it is; nothing keeps it any more. */
+static void take_files(struct runtime *runtime, const struct facts *facts, struct moment now)
+{
+    compare_facts(runtime, facts, now);
+    runtime_set_next(runtime, next_look(runtime, now));
+    runtime_advance(runtime, now);
+}
+
 void resume_facts(struct runtime *runtime, enum question_purpose purpose, const struct facts *facts,
                   struct moment now)
 {
     if (runtime->state != RUNTIME_RESUMING && runtime->state != RUNTIME_SETTLING)
         return;
-    if (purpose == QUESTION_PORTS)
+    if (purpose == QUESTION_FILES)
+        take_files(runtime, facts, now);
+    else if (purpose == QUESTION_PORTS)
         take_ports(runtime, facts, now);
     else
         take_look(runtime, facts, now);
@@ -393,6 +408,12 @@ void resume_deadline(struct runtime *runtime, struct moment now)
     if (runtime->state == RUNTIME_RUNNING) {
         if (runtime->flight == FLIGHT_STOP)
             runtime_lose_flight(runtime, now);
+        return;
+    }
+    if (compare_is_under_way(runtime)) {
+        compare_give_up(runtime);
+        runtime_set_next(runtime, next_look(runtime, now));
+        runtime_advance(runtime, now);
         return;
     }
     /* A send that memory ran out for is tried again. */

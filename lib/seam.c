@@ -280,6 +280,15 @@ static void put_image(struct bytes *out, const struct facts_image *image)
         bytes_put_run(out, image->detail, length);
 }
 
+static void put_identity(struct bytes *out, const struct facts_identity *identity)
+{
+    bytes_put_u64(out, identity->device);
+    bytes_put_u64(out, identity->inode);
+    bytes_put_u64(out, identity->size);
+    bytes_put_u64(out, (uint64_t)identity->modified_ns);
+    bytes_put_u64(out, (uint64_t)identity->changed_ns);
+}
+
 /* What comes before a frame's content is its length, so that is put together first. */
 void seam_put_file(struct bytes *out, const struct facts_file *file)
 {
@@ -287,8 +296,7 @@ void seam_put_file(struct bytes *out, const struct facts_file *file)
 
     bytes_init(&content, SEAM_ANSWER_MAX);
     bytes_put_u32(&content, (uint32_t)file->error);
-    bytes_put_u64(&content, file->device);
-    bytes_put_u64(&content, file->inode);
+    put_identity(&content, &file->identity);
     bytes_put_u32(&content, (uint32_t)file->n_nodes);
     for (size_t i = 0; i < file->n_nodes; i++)
         put_node(&content, &file->nodes[i]);
@@ -431,15 +439,28 @@ static bool take_image(struct facts_image *image, struct bytes_reader *reader, i
     return true;
 }
 
+static bool take_identity(struct facts_identity *identity, struct bytes_reader *reader)
+{
+    uint64_t modified_ns, changed_ns;
+
+    if (!bytes_get_u64(reader, &identity->device) || !bytes_get_u64(reader, &identity->inode) ||
+        !bytes_get_u64(reader, &identity->size) || !bytes_get_u64(reader, &modified_ns) ||
+        !bytes_get_u64(reader, &changed_ns))
+        return false;
+    identity->modified_ns = (int64_t)modified_ns;
+    identity->changed_ns = (int64_t)changed_ns;
+    return true;
+}
+
 /* Without memory for all of it, the file is one of which nothing is known. */
 static bool take_file(struct seam_answer *answer, struct bytes_reader *reader)
 {
+    struct facts_identity identity;
     struct facts_file *file;
-    uint64_t device, inode;
     int error, own_error = 0;
 
     if (answer->n_files == answer->n_sent || !get_error(reader, &error) ||
-        !bytes_get_u64(reader, &device) || !bytes_get_u64(reader, &inode))
+        !take_identity(&identity, reader))
         return false;
     file = &answer->facts->files[answer->n_files];
     if (!take_nodes(file, reader, &own_error))
@@ -448,8 +469,7 @@ static bool take_file(struct seam_answer *answer, struct bytes_reader *reader)
         return false;
     answer->n_files++;
     file->error = own_error != 0 ? own_error : error;
-    file->device = device;
-    file->inode = inode;
+    file->identity = identity;
     return true;
 }
 

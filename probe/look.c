@@ -247,6 +247,11 @@ static void read_acl(struct facts_node *node, int place)
     }
 }
 
+static int64_t nanoseconds(const struct timespec *time)
+{
+    return (int64_t)((uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec);
+}
+
 static bool add_node(void *context, const struct stat *status, int place)
 {
     struct looker *looker = context;
@@ -263,8 +268,13 @@ static bool add_node(void *context, const struct stat *status, int place)
         node->override = override_of(looker, status);
         read_acl(node, place);
     }
-    file->device = status->st_dev;
-    file->inode = status->st_ino;
+    file->identity = (struct facts_identity){
+        .device = status->st_dev,
+        .inode = status->st_ino,
+        .size = (uint64_t)status->st_size,
+        .modified_ns = nanoseconds(&status->st_mtim),
+        .changed_ns = nanoseconds(&status->st_ctim),
+    };
     return true;
 }
 

@@ -625,6 +625,35 @@ static void store_refuses(struct history *history, struct dice *dice)
     history->world->refuses_to_keep = dice_chance(dice, 50);
 }
 
+/* A file of it was looked into, and will be loaded or may be. */
+static bool has_checked_files(const struct runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->plan.n_steps; i++) {
+        const struct step *step = &runtime->plan.steps[i];
+
+        if (step->has_identity && (step->result == STEP_PENDING || step->result == STEP_OK))
+            return true;
+    }
+    return false;
+}
+
+/* An agent is installed anew, best when a plan that has it is all but done. */
+static void files_are_replaced(struct history *history, struct dice *dice)
+{
+    struct actor *actor = serve_up_to_a_step(history, dice);
+
+    if (!actor)
+        return;
+    actor->runtime->process->n_replaced++;
+    for (size_t i = 0; i < history->n_actors; i++) {
+        const struct runtime *seen = promises_find(history, &history->actors[i]);
+
+        history->actors[i].has_new_files |=
+            history->actors[i].runtime->process == actor->runtime->process && seen &&
+            seen->state < RUNTIME_RESUMING && has_checked_files(seen);
+    }
+}
+
 /* New ones go to the end: the corpus of tests/fuzz knows them by their places. */
 static const struct event {
     const char *name;
@@ -672,6 +701,7 @@ static const struct event {
     {"store-refuses", 1, store_refuses},
     {"daemon-dies-in-flight", 3, daemon_dies_in_flight},
     {"operator-attaches", 2, operator_attaches},
+    {"files-are-replaced", 4, files_are_replaced},
 };
 
 size_t history_n_kinds(void)

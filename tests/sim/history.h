@@ -46,6 +46,7 @@ struct actor {
     struct moment planned_at; /* when it came, as a daemon that is gone wrote down */
     bool has_failed;          /* and that it was taking back what it did */
     bool is_over;             /* its process became another program */
+    bool has_new_files;       /* since those of its plan were looked into, and before Resume */
     bool is_namesake;         /* another one claims the same cookie */
     bool is_attached_to;      /* an operator wanted a profiler loaded into it */
     bool has_neighbour;       /* in its process: it may be taken for one that an exec ended */

@@ -249,6 +249,15 @@ static bool is_short_of_memory(const struct history *history)
     return moment_is_before(history->world->now, history->shortage);
 }
 
+/* By us. Whoever was held is past his deadline. */
+static bool is_kept(const struct runtime *runtime)
+{
+    bool was_held = strcmp(runtime->why, "its hold ended") == 0 ||
+                    strcmp(runtime->why, "an operator resumed it") == 0;
+
+    return runtime->state < RUNTIME_HELD || (compare_is_under_way(runtime) && !was_held);
+}
+
 /* P1: at the deadline nothing of ours keeps a runtime but its rule or an operator. */
 static void check_deadline(const struct history *history, const struct runtime *runtime)
 {
@@ -256,7 +265,7 @@ static void check_deadline(const struct history *history, const struct runtime *
 
     if (runtime->deadline_length.us > history->deadline.us)
         promises_broken(history, NULL, "no deadline is longer than that of a rule (P1)");
-    if (runtime->state < RUNTIME_HELD && moment_is_due(deadline, history->world->now))
+    if (is_kept(runtime) && moment_is_due(deadline, history->world->now))
         promises_broken(history, NULL, "at the deadline nothing of ours keeps a runtime (P1)");
 }
 
@@ -311,7 +320,7 @@ static void check_resume(const struct history *history, const struct actor *acto
     bool is_free = false;
 
     if (!seen || seen->state != RUNTIME_RESUMING || seen->n_connections == 0 || seen->busy ||
-        is_short_of_memory(history))
+        compare_is_under_way(seen) || is_short_of_memory(history))
         return;
     for (size_t i = 0; i < runtime->n_ports; i++) {
         const struct world_connection *connection = runtime->connections[i];
@@ -468,6 +477,36 @@ static void check_kept(const struct history *history)
     }
 }
 
+/* Whoever was asked about them answered at once, and there was time for it. */
+static bool was_compared(const struct history *history, const struct actor *actor,
+                         const struct runtime *seen)
+{
+    return !history->world->are_answers_slow && !history->has_ever_run_short &&
+           !history->is_stopping && !actor->was_restarted && !actor->is_over &&
+           !actor->is_namesake && !actor->runtime->process->is_silent &&
+           moment_is_before(seen->resumed_at,
+                            moment_after(seen->connected_at, seen->deadline_length));
+}
+
+/* P8: what it loads is what was checked, or it is said. */
+static void check_files(const struct history *history, const struct actor *actor)
+{
+    const struct runtime *seen = promises_find(history, actor);
+
+    if (!seen)
+        return;
+    for (size_t i = 0; i < seen->plan.n_steps; i++) {
+        const struct step *step = &seen->plan.steps[i];
+
+        if (step->code == PREFLIGHT_REPLACED && actor->runtime->process->n_replaced == 0)
+            promises_broken(history, actor, "no file is said to be replaced that is not (P8)");
+        if (step->code != PREFLIGHT_REPLACED && step->has_identity && step->result == STEP_OK &&
+            actor->has_new_files && seen->state == RUNTIME_RUNNING &&
+            was_compared(history, actor, seen))
+            promises_broken(history, actor, "a file that was replaced is said to be (P8)");
+    }
+}
+
 /* Only of who is known from the beginning, and who was not mistaken for another. */
 static void check_outcome(const struct history *history, const struct actor *actor)
 {
@@ -554,6 +593,7 @@ void promises_check(const struct history *history)
         check_untouched(history, &history->actors[i]);
         check_generation(history, &history->actors[i]);
         check_outcome(history, &history->actors[i]);
+        check_files(history, &history->actors[i]);
         check_goes_on(history, &history->actors[i]);
         check_kept_answer(history, &history->actors[i]);
         check_time_goes_on(history, &history->actors[i]);

@@ -63,6 +63,7 @@ struct world_process {
     char state; /* of /proc/PID/stat */
     const struct world_file *files;
     size_t n_files;
+    unsigned n_replaced; /* how often others were put in the place of its regular files */
     bool is_dead;
     bool has_no_handle;
     bool hides_pid;      /* its connections have no pid in our namespace */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lib/action.h"
 #include "lib/bytes.h"
@@ -75,8 +76,10 @@ static void set_file(struct facts_file *file, const struct world_process *proces
         if (strcmp(process->files[i].path, path) != 0)
             continue;
         file->error = process->files[i].error;
-        file->inode = process->files[i].inode;
-        file->device = 1;
+        file->identity.inode = process->files[i].inode;
+        file->identity.device = 1;
+        if (S_ISREG(process->files[i].mode))
+            file->identity.changed_ns = process->n_replaced;
         if (file->error == 0)
             file->nodes[file->n_nodes++] = (struct facts_node){.mode = process->files[i].mode,
                                                                .owner = process->files[i].owner};

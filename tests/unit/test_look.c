@@ -199,14 +199,14 @@ START_TEST(every_component_of_a_path_is_looked_at)
     ck_assert_uint_eq(facts->files[0].nodes[3].mode & 07777, 0711);
     ck_assert_uint_eq(facts->files[0].nodes[4].mode & 07777, 0640);
     ck_assert_int_eq(stat(path, &status), 0);
-    ck_assert_uint_eq(facts->files[0].inode, status.st_ino);
-    ck_assert_uint_eq(facts->files[0].device, status.st_dev);
+    ck_assert_uint_eq(facts->files[0].identity.inode, status.st_ino);
+    ck_assert_uint_eq(facts->files[0].identity.device, status.st_dev);
     facts_free(facts);
     snprintf(link, sizeof link, "%s/link", folder);
     ck_assert_int_eq(symlink("inner/file", link), 0);
     facts = look_at_path(getpid(), link);
     ck_assert_int_eq(facts->files[0].error, 0);
-    ck_assert_uint_eq(facts->files[0].inode, status.st_ino);
+    ck_assert_uint_eq(facts->files[0].identity.inode, status.st_ino);
     facts_free(facts);
     /* The folder that a link leads through is on the way, too. */
     snprintf(path, sizeof path, "%s/to-inner", folder);

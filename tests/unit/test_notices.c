@@ -160,5 +160,40 @@ START_TEST(what_runtimes_do_is_told_within_wide_bounds)
 }
 END_TEST
 
+/* Whoever looks for warnings finds what was taken and is wrong all the same. */
+START_TEST(what_is_wrong_with_a_step_is_a_warning)
+{
+    static const struct {
+        const char *result, *why, *priority;
+        bool is_required;
+    } cases[] = {
+        {"ok", NULL, "6", true},
+        {"ok", "was replaced", "4", true},
+        {"ok", "was replaced", "5", false},
+        {"refused", NULL, "4", true},
+        {"lost", NULL, "5", false},
+        {"skipped", "is not needed", "6", true},
+    };
+    struct notices *notices = notices_new();
+
+    unit_log_open(true);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const struct notice content = {.kind = NOTICE_STEP,
+                                       .at = at_ms((int64_t)i),
+                                       .step = "hook",
+                                       .result = cases[i].result,
+                                       .is_required = cases[i].is_required,
+                                       .why = cases[i].why};
+
+        happen(notices, &content, 1);
+        ck_assert_ptr_nonnull(unit_log_entry(NULL));
+        ck_assert_str_eq(unit_log_field("PRIORITY"), cases[i].priority);
+    }
+    notices_free(notices);
+    unit_log_close();
+}
+END_TEST
+
 UNIT_TESTS(what_peers_do_is_told_within_bounds, what_was_left_out_is_told_a_second_later,
-           or_before_the_next_one, or_at_the_end, what_runtimes_do_is_told_within_wide_bounds);
+           or_before_the_next_one, or_at_the_end, what_runtimes_do_is_told_within_wide_bounds,
+           what_is_wrong_with_a_step_is_a_warning);

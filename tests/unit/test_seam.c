@@ -244,8 +244,11 @@ static struct frames frames_of(const struct facts *facts)
         .problem = PREFLIGHT_NEEDS_LIBRARY,
         .detail = detail,
     };
-    struct facts_file file = {.device = 1,
-                              .inode = UINT64_MAX,
+    struct facts_file file = {.identity = {.device = 1,
+                                           .inode = UINT64_MAX,
+                                           .size = UINT64_MAX - 1,
+                                           .modified_ns = -1,
+                                           .changed_ns = INT64_MAX},
                               .nodes = nodes,
                               .n_nodes = 2,
                               .image = image};
@@ -338,7 +341,11 @@ START_TEST(an_answer_is_read_as_it_was_put)
     ck_assert_uint_eq(facts->n_files, ARRAY_LENGTH(files));
     ck_assert_str_eq(facts->files[2].path, files[2]);
     ck_assert_int_eq(facts->files[0].error, 0);
-    ck_assert_uint_eq(facts->files[0].inode, UINT64_MAX);
+    ck_assert_uint_eq(facts->files[0].identity.device, 1);
+    ck_assert_uint_eq(facts->files[0].identity.inode, UINT64_MAX);
+    ck_assert_uint_eq(facts->files[0].identity.size, UINT64_MAX - 1);
+    ck_assert_int_eq(facts->files[0].identity.modified_ns, -1);
+    ck_assert_int_eq(facts->files[0].identity.changed_ns, INT64_MAX);
     ck_assert_uint_eq(facts->files[0].n_nodes, 2);
     ck_assert_uint_eq(facts->files[0].nodes[1].owner, 1000);
     ck_assert(facts->files[0].nodes[0].has_unknown_acl);
