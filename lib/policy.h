@@ -84,6 +84,8 @@ enum policy_children { POLICY_CHILDREN_INHERIT, POLICY_CHILDREN_DETACH };
 enum policy_on_conflict { POLICY_CONFLICT_SKIP, POLICY_CONFLICT_REPLACE, POLICY_CONFLICT_FAIL };
 enum policy_on_lost { POLICY_LOST_SKIP, POLICY_LOST_FAIL };
 enum policy_on_failure { POLICY_FAILURE_RESUME, POLICY_FAILURE_HOLD, POLICY_FAILURE_KILL };
+/* What a runtime gets that runs already. */
+enum policy_late { POLICY_LATE_RESUME, POLICY_LATE_ATTACH };
 enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
 
 /* The keys that `defaults` may set for every rule. */
@@ -92,6 +94,7 @@ struct policy_defaults {
     enum policy_on_conflict on_conflict;
     enum policy_on_lost on_lost;
     enum policy_on_failure on_failure;
+    enum policy_late late;
     enum policy_primer primer; /* of profilers that do not say it themselves */
     char *primer_path;         /* NULL: where it was installed */
     struct span deadline;
@@ -220,5 +223,6 @@ const char *policy_children_name(enum policy_children children);
 const char *policy_on_conflict_name(enum policy_on_conflict on_conflict);
 const char *policy_on_lost_name(enum policy_on_lost on_lost);
 const char *policy_on_failure_name(enum policy_on_failure on_failure);
+const char *policy_late_name(enum policy_late late);
 const char *policy_primer_name(enum policy_primer primer);
 const char *policy_on_stop_name(enum policy_on_stop on_stop);
