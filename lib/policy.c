@@ -232,6 +232,17 @@ const char *policy_on_failure_name(enum policy_on_failure on_failure)
     return NULL;
 }
 
+const char *policy_late_name(enum policy_late late)
+{
+    switch (late) {
+    case POLICY_LATE_RESUME:
+        return "resume";
+    case POLICY_LATE_ATTACH:
+        return "attach";
+    }
+    return "resume";
+}
+
 const char *policy_primer_name(enum policy_primer primer)
 {
     switch (primer) {

@@ -85,6 +85,8 @@ enum policy_on_conflict { POLICY_CONFLICT_SKIP, POLICY_CONFLICT_REPLACE, POLICY_
 enum policy_verify { POLICY_VERIFY_AUTO, POLICY_VERIFY_RECEIPT, POLICY_VERIFY_OFF };
 enum policy_on_lost { POLICY_LOST_SKIP, POLICY_LOST_FAIL };
 enum policy_on_failure { POLICY_FAILURE_RESUME, POLICY_FAILURE_HOLD, POLICY_FAILURE_KILL };
+/* What a runtime gets that runs already. */
+enum policy_late { POLICY_LATE_RESUME, POLICY_LATE_ATTACH };
 enum policy_on_stop { POLICY_STOP_AUTO, POLICY_STOP_KEEP, POLICY_STOP_RESUME };
 
 /* The keys that `defaults` may set for every rule. */
@@ -94,6 +96,7 @@ struct policy_defaults {
     enum policy_verify verify;
     enum policy_on_lost on_lost;
     enum policy_on_failure on_failure;
+    enum policy_late late;
     enum policy_primer primer; /* of profilers that do not say it themselves */
     char *primer_path;         /* NULL: where it was installed */
     struct span deadline;
@@ -223,5 +226,6 @@ const char *policy_verify_name(enum policy_verify verify);
 const char *policy_on_conflict_name(enum policy_on_conflict on_conflict);
 const char *policy_on_lost_name(enum policy_on_lost on_lost);
 const char *policy_on_failure_name(enum policy_on_failure on_failure);
+const char *policy_late_name(enum policy_late late);
 const char *policy_primer_name(enum policy_primer primer);
 const char *policy_on_stop_name(enum policy_on_stop on_stop);

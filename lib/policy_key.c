@@ -100,7 +100,7 @@ static const struct policy_key table[KEY_COUNT] = {
     KEY(DEADLINE, "deadline", RULE_AND_DEFAULTS, SPAN, RANGE(10 * MS, 10 * M, "3s", "0.1", "after which the runtime is resumed whatever is left to do")),
     KEY(COMMAND_TIMEOUT, "command_timeout", RULE_AND_DEFAULTS, SPAN, RANGE(10 * MS, 10 * M, "1s", "0.1", "after which one command counts as lost")),
     KEY(HOLD_LIMIT, "hold_limit", RULE_AND_DEFAULTS, SPAN_OR_FOREVER, RANGE(10 * MS, 168 * H, "10m", "0.1", "after which a held runtime is resumed")),
-    KEY(LATE, "late", RULE_AND_DEFAULTS, CHOICE, CHOICE(late_choices, "resume", LATER, "what a runtime gets that is already running")),
+    KEY(LATE, "late", RULE_AND_DEFAULTS, CHOICE, CHOICE(late_choices, "resume", "0.1", "what a runtime gets that is already running: resume gives it nothing more, attach loads the profilers of the rule into it, and nothing else of the rule")),
     KEY(TRIP, "trip", RULE_AND_DEFAULTS, MAPPING_OR_OFF, INNER(TRIP, LATER, "deaths of matched processes that suspend the rule")),
 
     /* Selectors */

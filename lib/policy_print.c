@@ -233,6 +233,7 @@ static void put_defaults(struct bytes *out, size_t indent, const struct policy_d
     put_word(out, indent, "verify", policy_verify_name(keys->verify));
     put_word(out, indent, "on_lost", policy_on_lost_name(keys->on_lost));
     put_word(out, indent, "on_failure", policy_on_failure_name(keys->on_failure));
+    put_word(out, indent, "late", policy_late_name(keys->late));
     put_word(out, indent, "primer", policy_primer_name(keys->primer));
     if (keys->primer_path) {
         put_key(out, indent, "primer_path");

@@ -82,6 +82,8 @@ static void read_common(struct reader *reader, const struct reader_view *view,
         if (keys->on_failure == POLICY_FAILURE_KILL)
             check_kill(reader, values[KEY_ON_FAILURE]);
     }
+    if (values[KEY_LATE] && value_choice(reader, KEY_LATE, values[KEY_LATE], &choice))
+        keys->late = (enum policy_late)choice;
     if (values[KEY_HOLD_LIMIT])
         (void)!value_span(reader, KEY_HOLD_LIMIT, values[KEY_HOLD_LIMIT], &keys->hold_limit);
     if (values[KEY_PRIMER] && value_choice(reader, KEY_PRIMER, values[KEY_PRIMER], &choice))

@@ -231,6 +231,7 @@ struct runtime {
     struct attach_list attaches; /* oldest first */
     uint64_t n_attaches;         /* ever */
     struct attach *attach;       /* the one under way, which is the last one; NULL */
+    size_t n_late; /* profilers of its rule that are to be attached, since it runs already */
 
     struct deadline end;   /* the rule's deadline */
     struct deadline next;  /* the state's */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Profilers that operators have loaded into a runtime that runs: one at a time,
- * after a look at the file and at the process, on a connection that waits. What
- * its rule says is no business of it, and a suspended runtime gets none.
+ * Profilers that operators, or its rule (`late: attach`), have loaded into a
+ * runtime that runs: one at a time, after a look at the file and at the process,
+ * on a connection that waits. A suspended runtime gets none.
  *
  * The runtime loads it before it answers, and serves nobody else meanwhile; so
  * there is a deadline, after which the connection is closed and nobody knows
@@ -118,22 +118,13 @@ static void set_deadline(struct attach *attach)
                  moment_earlier(attach->until, attach->retry_at));
 }
 
-enum broker_verdict broker_attach(struct runtime *runtime, const struct broker_attach *wanted,
-                                  struct moment now)
+/* BROKER_DONE, BROKER_DOES_NOT_FIT or BROKER_NO_MEMORY. */
+static enum broker_verdict begin(struct runtime *runtime, const struct broker_attach *wanted,
+                                 struct moment now)
 {
-    enum broker_verdict verdict;
-    struct attach *attach;
+    struct attach *attach = new_attach(runtime, wanted);
+    enum broker_verdict verdict = attach ? try_message(attach) : BROKER_NO_MEMORY;
 
-    if (runtime_has_ended(runtime))
-        return BROKER_TOO_LATE;
-    if (runtime->state != RUNTIME_RUNNING)
-        return BROKER_NOT_RUNNING;
-    if (runtime->attach)
-        return BROKER_ALREADY;
-    if (runtime->broker->is_stopping)
-        return BROKER_STOPS;
-    attach = new_attach(runtime, wanted);
-    verdict = attach ? try_message(attach) : BROKER_NO_MEMORY;
     if (verdict != BROKER_DONE) {
         if (attach)
             free_attach(attach);
@@ -145,8 +136,46 @@ enum broker_verdict broker_attach(struct runtime *runtime, const struct broker_a
     runtime->attach = attach;
     set_until(attach, now);
     set_deadline(attach);
-    attach_advance(runtime, now);
     return BROKER_DONE;
+}
+
+enum broker_verdict broker_attach(struct runtime *runtime, const struct broker_attach *wanted,
+                                  struct moment now)
+{
+    enum broker_verdict verdict;
+
+    if (runtime_has_ended(runtime))
+        return BROKER_TOO_LATE;
+    if (runtime->state != RUNTIME_RUNNING)
+        return BROKER_NOT_RUNNING;
+    if (runtime->attach)
+        return BROKER_ALREADY;
+    if (runtime->broker->is_stopping)
+        return BROKER_STOPS;
+    verdict = begin(runtime, wanted, now);
+    attach_advance(runtime, now);
+    return verdict;
+}
+
+/* The next one of its rule, where it came too late for its plan. */
+static void begin_late(struct runtime *runtime, struct moment now)
+{
+    const struct policy_rule *rule = runtime->rule;
+
+    while (runtime->n_late > 0 && !runtime->attach) {
+        const struct policy_profiler *profiler =
+            &rule->profilers[rule->n_profilers - runtime->n_late];
+        struct span timeout = rule->keys.command_timeout;
+        const struct broker_attach wanted = {.clsid = profiler->clsid,
+                                             .path = profiler->path,
+                                             .timeout = timeout.us < BROKER_ATTACH_TIMEOUT_MAX.us
+                                                            ? timeout
+                                                            : BROKER_ATTACH_TIMEOUT_MAX};
+
+        runtime->n_late--;
+        if (begin(runtime, &wanted, now) == BROKER_NO_MEMORY)
+            broker_out_of_memory(runtime->broker, now);
+    }
 }
 
 /* The one under way has come to its end. */
@@ -168,6 +197,7 @@ static void finish(struct runtime *runtime, enum step_result result, const char 
 
 void attach_stop(struct runtime *runtime, const char *why, struct moment now)
 {
+    runtime->n_late = 0;
     if (runtime->attach)
         finish(runtime, runtime->attach->step.is_unanswered ? STEP_LOST : STEP_SKIPPED, why, now);
 }
@@ -253,8 +283,8 @@ void attach_facts(struct runtime *runtime, const struct facts *facts, struct mom
     } else {
         attach->is_checked = true;
         attach->step.retry_until = MOMENT_NEVER;
-        attach_advance(runtime, now);
     }
+    attach_advance(runtime, now);
 }
 
 /* Sending. */
@@ -290,11 +320,14 @@ static void send(struct runtime *runtime, struct connection *connection, struct 
 
 void attach_advance(struct runtime *runtime, struct moment now)
 {
-    struct attach *attach = runtime->attach;
     struct connection *connection;
+    struct attach *attach;
 
-    if (!attach || runtime->state != RUNTIME_RUNNING || runtime->busy ||
-        runtime->broker->is_stopping)
+    if (runtime->state != RUNTIME_RUNNING || runtime->busy || runtime->broker->is_stopping)
+        return;
+    begin_late(runtime, now);
+    attach = runtime->attach;
+    if (!attach)
         return;
     if (!moment_is_never(attach->retry_at) && !moment_is_due(attach->retry_at, now))
         return;
@@ -387,7 +420,6 @@ void attach_deadline(struct attach *attach, struct moment now)
             runtime_lose_flight(runtime, now);
         else
             give_up(runtime, now);
-        return;
     }
     attach_advance(runtime, now);
     /* It may have nothing to do but to wait on. */

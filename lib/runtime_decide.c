@@ -286,6 +286,9 @@ static void give_up_late(struct runtime *runtime, enum runtime_outcome outcome, 
                          struct moment now)
 {
     plan_skip_rest(&runtime->plan, why, now);
+    if (outcome == OUTCOME_LATE && runtime->rule->keys.late == POLICY_LATE_ATTACH &&
+        !plan_was_sent(&runtime->plan))
+        runtime->n_late = runtime->rule->n_profilers;
     /* An earlier daemon may have sent a part of it. */
     resume_begin(runtime, plan_was_sent(&runtime->plan) ? OUTCOME_PARTIAL : outcome, why, now);
 }

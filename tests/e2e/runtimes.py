@@ -46,8 +46,9 @@ def story(command):
 
 
 def is_start_race(command):
-    """A profiler that came before the runtime says that it pauses: it is sent again, on real runtimes too."""
-    return command["name"] == "StartupProfiler" and command["result"] == "0x80070057" and command["fault"] is None
+    """A profiler that came before the runtime says that it pauses, or runs: it is sent again, on real ones too."""
+    early = {"StartupProfiler": "0x80070057", "AttachProfiler": "0x8013135b"}
+    return command["result"] == early.get(command["name"], "") and command["fault"] is None
 
 
 class Program:

@@ -92,6 +92,19 @@ def test_a_port_that_does_not_suspend(daemon, fake, folder):
     assert runtime.finish()[-1] == f"attach {path}"
 
 
+def test_a_rule_that_attaches(daemon, fake, folder):
+    """In the order of the rule, each after the other had its result; nothing else of the rule is done."""
+    paths = [folder.profiler("one.so"), str(folder / "missing.so"), folder.profiler("notify.so", "notify")]
+    profilers = [{"clsid": f"{CLSID[:-2]}{i}}}", "path": path} for i, path in enumerate(paths)]
+    one = daemon([rule(env={"A": "1"}, profilers=profilers, late="attach")])
+    runtime = running(one, fake(f"{one.socket},nosuspend"))
+    assert [step_of(one, runtime, number)["result"] for number in (1, 2, 3)] == ["ok", "refused", "ok"]
+    receipt = one.runtime(runtime.pid)
+    assert receipt.outcome == "late"
+    commands = [*runtime.commands(), *runtime.finish()]
+    assert commands == ["resume", "kind", f"attach {paths[0]}", f"attach {paths[2]}"]
+
+
 WRONG = {
     "missing": (None, "file-missing", None),
     "text": (lambda: b"fake-profiler: main\n", "not-elf", None),

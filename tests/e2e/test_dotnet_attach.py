@@ -74,6 +74,21 @@ def test_a_port_that_does_not_suspend(daemon, start, rig, folder, name):
     app.finish()
 
 
+@pytest.mark.parametrize("name", CORECLR)
+def test_a_rule_that_attaches(daemon, start, rig, name):
+    """The test profiler has no use for a call without data, and says so."""
+    profilers = [{"clsid": rig.profiler_clsid, "path": rig.profiler}]
+    one = daemon([rule(env={ONE: "one"}, profilers=profilers, late="attach")])
+    app = start(name, f"{one.socket},nosuspend")
+    assert told(app) == UNTOUCHED
+    one.receipt(app.pid, "running")
+    one.until(app.pid, lambda seen: any(step["kind"] == "attach" for step in seen["steps"]))
+    step = step_of(one, app)
+    assert (step["result"], step["hresult"]) == ("refused", "0x80004005"), step
+    assert one.runtime(app.pid).outcome == "late"
+    app.finish()
+
+
 @pytest.mark.parametrize("name", EVERY_CORECLR)
 def test_what_it_answers(daemon, start, rig, folder, name):
     one = daemon([rule(env={ONE: "one"})])

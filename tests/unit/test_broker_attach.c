@@ -29,9 +29,21 @@ static const char planned[] = HEAD "rules:\n"
 
 static const struct world_file files[] = {
     {.path = "/opt/p.so", .mode = 0100644},
+    {.path = "/opt/q.so", .mode = 0100644},
     {.path = "/opt/closed.so", .mode = 0100600},
     {.path = "/opt/missing.so", .error = ENOENT},
 };
+
+#define RULE                                                                           \
+    "rules:\n"                                                                         \
+    "  - name: r\n"                                                                    \
+    "    match: all\n"                                                                 \
+    "    env: { ONE: \"1\" }\n"                                                        \
+    "    command_timeout: 500ms\n"                                                     \
+    "    profilers:\n"                                                                 \
+    "      - { clsid: cf0d821e-299b-5307-a3d8-b283c03916dd, path: /opt/p.so }\n"       \
+    "      - { clsid: cf0d821e-299b-5307-a3d8-b283c03916de, path: /opt/missing.so }\n" \
+    "      - { clsid: cf0d821e-299b-5307-a3d8-b283c03916df, path: /opt/q.so }\n"
 
 static struct world_runtime *runtime_in(struct world *world)
 {
@@ -475,6 +487,99 @@ START_TEST(the_last_ones_are_remembered)
 }
 END_TEST
 
+/* One that runs when it comes. */
+static struct world_runtime *late_in(struct world *world)
+{
+    struct world_runtime *runtime = runtime_in(world);
+
+    runtime->process->environ = "DOTNET_DiagnosticPorts=/run/diagport/runtime.sock,nosuspend\0";
+    runtime->process->picture = WORLD_RUNNING;
+    runtime->suspends[0] = false;
+    world_start(runtime);
+    return runtime;
+}
+
+static size_t n_attaches(struct world *world)
+{
+    const struct attach *attach;
+    size_t n = 0;
+
+    TAILQ_FOREACH(attach, &world_find(world, "aaaaaaaa")->attaches, link) {
+        n++;
+    }
+    return n;
+}
+
+/* One after the other, whatever comes of each, and nothing else of the rule. */
+START_TEST(a_rule_has_them_loaded_late)
+{
+    struct world *world = world_new(HEAD RULE "    late: attach\n");
+    struct world_runtime *runtime = late_in(world);
+
+    world_pass(world, span_from_ms(100), true);
+    ck_assert_str_eq(world_story(runtime), "resume, kind, attach /opt/p.so, attach /opt/q.so");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_LATE);
+    ck_assert_uint_eq(n_attaches(world), 3);
+    came_to(world, STEP_OK, "");
+    ck_assert_uint_eq(broker_counters(world->broker)->steps[STEP_ATTACH][STEP_REFUSED], 1);
+    /* The next daemon does not do it again. */
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_pass(world, span_from_s(1), true);
+    ck_assert_uint_eq(runtime->n_attached, 2);
+    ck_assert_uint_eq(n_attaches(world), 0);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(one_that_is_lost_is_not_the_last)
+{
+    struct habit habit = {WORLD_READS_ONLY, 0, COMMAND_ATTACH_PROFILER, 1};
+    struct world *world = world_new(HEAD RULE "    late: attach\n");
+    struct world_runtime *runtime = late_in(world);
+
+    runtime->fault = has_habit;
+    runtime->context = &habit;
+    world_pass(world, span_from_s(4), true);
+    ck_assert_uint_eq(n_attaches(world), 3);
+    came_to(world, STEP_OK, "");
+    ck_assert_uint_eq(broker_counters(world->broker)->steps[STEP_ATTACH][STEP_LOST], 1);
+    world_free(world);
+}
+END_TEST
+
+START_TEST(only_where_the_rule_says_so)
+{
+    static const char *const rules[] = {
+        HEAD RULE,
+        HEAD RULE "    late: resume\n",
+        HEAD RULE "    late: attach\n    mode: observe\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++) {
+        struct world *world = world_new(rules[i]);
+        struct world_runtime *runtime = late_in(world);
+
+        world_pass(world, span_from_s(1), true);
+        ck_assert_str_eq(world_story(runtime), "resume");
+        ck_assert_uint_eq(n_attaches(world), 0);
+        world_free(world);
+    }
+}
+END_TEST
+
+START_TEST(and_not_to_who_has_its_plan)
+{
+    struct world *world = world_new(HEAD "defaults: { late: attach }\n" RULE);
+    struct world_runtime *runtime = runtime_in(world);
+
+    world_start(runtime);
+    world_pass(world, span_from_s(10), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    ck_assert_uint_eq(n_attaches(world), 0);
+    world_free(world);
+}
+END_TEST
+
 /* How often the broker has allocated, and when it fails. */
 struct shortage {
     size_t n_allocations;
@@ -550,4 +655,6 @@ UNIT_TESTS(it_is_loaded_with_its_data, who_was_asked_is_not_asked_again, files_a
            a_question_without_an_answer_is_asked_once_more,
            a_question_that_is_never_answered_ends_too, what_nothing_comes_of_ends_too,
            its_end_ends_it, a_kill_ends_it, a_daemon_that_goes_begins_nothing,
-           the_last_ones_are_remembered, memory_runs_out);
+           a_rule_has_them_loaded_late, one_that_is_lost_is_not_the_last,
+           only_where_the_rule_says_so, and_not_to_who_has_its_plan, the_last_ones_are_remembered,
+           memory_runs_out);

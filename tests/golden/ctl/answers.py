@@ -325,6 +325,7 @@ def add_attached(answer, **more):
 add("attach-begun", {"verdict": "begun", "number": 2, "runtime": runtime(cookie=COOKIE)})
 add("attach-ended", {"verdict": "begun", "number": 2, "runtime": None})
 add_attached("ok")
+add_attached("pending", result="pending", hresult=None, attempts=0)
 add_attached("file", why="needs a library that is not there", code="needs-library",
              detail="libxml2.so.2",
              remedy="Install it where the process looks, in its container too.")

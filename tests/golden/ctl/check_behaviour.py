@@ -81,6 +81,44 @@ class Case(unittest.TestCase):
             self.assertEqual(ended.err, b"")
 
 
+class Attach(Case):
+    """A profiler that takes its time."""
+
+    TARGET = "/v1/runtimes/1f3a5c7e-0000-4000-8000-000000000001"
+    WORDS = ("attach-profiler", "1f3a", "--clsid", "x", "--path", "/opt/p.so")
+
+    def routes(self, *names):
+        left = list(names)
+
+        def answer(handler):
+            handler.send(200, ANSWERS[left.pop(0)])
+
+        return {"POST /v1/runtimes/1f3a/attach-profiler": (202, "attach-begun"), f"GET {self.TARGET}": answer}
+
+    def test_it_is_looked_for_until_something_came_of_it(self):
+        with self.daemon(self.routes("attach-pending", "attach-pending", "attach-ok")) as daemon:
+            ended = self.run_ctl(*self.WORDS)
+        self.check(ended, DONE)
+        self.assertIn(b"has loaded /opt/p.so", ended.out)
+        self.assertEqual([request.split(" ")[:2] for request in daemon.requests[1:]], [["GET", self.TARGET]] * 3)
+
+    def test_what_fails_after_a_while(self):
+        with self.daemon(self.routes("attach-pending", "attach-lost")):
+            ended = self.run_ctl(*self.WORDS)
+        self.assertEqual(ended.status, NO)
+        self.assertIn(b"may be loaded or not", ended.out)
+
+    def test_bytes_of_a_file(self):
+        (self.folder / "data").write_bytes(bytes(range(256)) * 256)
+        with self.daemon(self.routes("attach-ok")) as daemon:
+            self.check(self.run_ctl(*self.WORDS, "--data-file", str(self.folder / "data")), DONE)
+        body = json.loads(daemon.requests[0].split(" ", 2)[2])
+        self.assertEqual(bytes.fromhex(body["data_hex"]), bytes(range(256)) * 256)
+        (self.folder / "data").write_bytes(bytes(65537))
+        ended = self.run_ctl(*self.WORDS, "--data-file", str(self.folder / "data"))
+        self.check(ended, NO, "File too large")
+
+
 # What node_exporter reads is the older text format: no info, no units, and samples have the
 # names of their families. Its own process_* are not to be there twice.
 TEXTFILE = b"""# TYPE diagport_runtimes gauge
