@@ -108,7 +108,7 @@ struct step {
     uint32_t proof_code;       /* HRESULT that the runtime gave for it; 0 for none */
     bool has_identity;         /* its file was looked into before it was sent, and was this one */
     struct facts_identity identity;
-    const char *name;          /* the variable, or the path; NULL for Resume. The policy's */
+    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
     const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
     bool is_for_primer; /* a variable that is the primer's and not the rule's */
     const struct guid *clsid;

@@ -125,10 +125,12 @@ static bool is_end_of_session(const struct history *history, const struct actor 
 
 /* Only an operator has it sent, to who runs and can take it; true when the rest does not apply. */
 static bool is_of_operator(const struct history *history, const struct actor *actor,
-                           const struct world_command *command)
+                           const struct world_command *command, bool was_resumed)
 {
+    /* Who shows nothing, and waits at a port that is not ours, may be taken for running; asking
+     * what it is does no harm. */
     if (command->id != COMMAND_ATTACH_PROFILER)
-        return command->id == COMMAND_ASK_KIND && command->came_late && actor->is_attached_to;
+        return command->id == COMMAND_ASK_KIND && was_resumed && actor->is_attached_to;
     if (!actor->is_attached_to)
         promises_broken(history, actor, "a profiler is attached where an operator wants it");
     if (!command->came_late)
@@ -154,7 +156,7 @@ static void check_commands(const struct history *history, const struct actor *ac
                          command->id == COMMAND_STARTUP_PROFILER;
 
         if (is_end_of_session(history, actor, command, was_resumed) ||
-            is_of_operator(history, actor, command))
+            is_of_operator(history, actor, command, was_resumed))
             continue;
         if (!actor->is_matched && !is_resume)
             promises_broken(history, actor, "who no plan is for gets nothing but Resume (P4)");
