@@ -367,21 +367,19 @@ static int check_files(struct subject *subject, struct control_call *call)
     struct plan *plan = &subject->plan;
     struct action_question question = {.pid = subject->pid,
                                        .wanted = FACTS_ENVIRON | FACTS_FILES | FACTS_IMAGES};
+    const char **files = calloc(plan->n_steps + 1, sizeof *files);
     const struct facts *facts;
     int error = 0;
 
-    question.files = calloc(plan->n_steps + 1, sizeof *question.files);
-    if (!question.files)
+    if (!files)
         return -ENOMEM;
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind != STEP_VARIABLE)
-            question.files[question.n_files++] = (char *)(uintptr_t)plan->steps[i].name;
-    }
+    question.n_files = plan_files(plan, files);
+    question.files = (char **)(uintptr_t)files;
     if (question.n_files > 0)
         error = look(call, LOOK_FILES, &question, &facts);
     if (error == 0 && question.n_files > 0)
         plan_check_files(plan, facts, &subject->attributes);
-    free(question.files);
+    free(files);
     return error;
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "lib/moment.h"
+#include "lib/platform.h"
 #include "lib/preflight.h"
 #include "lib/util.h"
 
@@ -106,7 +107,7 @@ struct facts_identity {
 };
 
 /* A file as the process would meet it: looked up below its root and, for a relative path, from its
- * working directory. */
+ * working directory. Patterns of platform.h are only known with FACTS_IMAGES. */
 struct facts_file {
     char *path;
     int error; /* errno of the look-up, 0 when something is there */
@@ -116,6 +117,7 @@ struct facts_file {
     struct facts_node *nodes;
     size_t n_nodes;
     struct facts_image image;
+    struct platform platform; /* of the process, where the path is a pattern: it was looked up so */
 };
 
 struct facts {

@@ -28,6 +28,7 @@ void plan_deinit(struct plan *plan)
     for (size_t i = 0; i < plan->n_steps; i++) {
         free(plan->steps[i].old_value);
         free(plan->steps[i].detail);
+        free(plan->steps[i].own_name);
     }
     free(plan->steps);
     free(plan->primer_names);
@@ -139,16 +140,19 @@ static char *list_names(const struct plan *plan)
     return end_list(&list);
 }
 
-static char *list_libraries(const struct policy_rule *rule)
+/* In the order of wish; they are sent the other way round. */
+static char *list_libraries(const struct plan *plan)
 {
     struct bytes CLEANUP(bytes_deinit) list;
     size_t n = 0;
 
     bytes_init(&list, SIZE_MAX - 1);
-    for (size_t i = 0; i < rule->n_profilers && n < PRIMER_LIBRARIES_MAX; i++) {
-        if (rule->profilers[i].primer == POLICY_PRIMER_NEVER)
+    for (size_t i = plan->n_steps; i-- > 0 && n < PRIMER_LIBRARIES_MAX;) {
+        const struct step *step = &plan->steps[i];
+
+        if (step->kind != STEP_PROFILER || step->primer == POLICY_PRIMER_NEVER)
             continue;
-        put_entry(&list, rule->profilers[i].path);
+        put_entry(&list, step->name);
         n++;
     }
     return end_list(&list);
@@ -170,6 +174,13 @@ static bool may_need_primer(const struct policy_rule *rule, bool *ret_is_require
     return may_need;
 }
 
+static void give_primer(struct step *step, const char *value)
+{
+    step->value = value;
+    if (text_utf16_units(step->name) + text_utf16_units(value) > COMMAND_VARIABLE_UNITS_MAX)
+        plan_refuse(step, "does not fit into a message of the protocol");
+}
+
 static int add_primer_variable(struct plan *plan, const char *name, const char *value,
                                bool is_required)
 {
@@ -177,22 +188,38 @@ static int add_primer_variable(struct plan *plan, const char *name, const char *
 
     if (!step)
         return -ENOMEM;
-    step->value = value;
     step->is_for_primer = true;
-    if (text_utf16_units(name) + text_utf16_units(value) > COMMAND_VARIABLE_UNITS_MAX)
-        plan_refuse(step, "does not fit into a message of the protocol");
+    give_primer(step, value);
+    return 0;
+}
+
+int plan_name_libraries(struct plan *plan)
+{
+    char *list;
+
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+
+        if (!step->is_for_primer || strcmp(step->name, PRIMER_LIBRARIES) != 0)
+            continue;
+        list = list_libraries(plan);
+        if (!list)
+            return -ENOMEM;
+        free(plan->primer_libraries);
+        plan->primer_libraries = list;
+        give_primer(step, list);
+    }
     return 0;
 }
 
 /* Behind the variables, which it has to be told of. */
-static int add_primer_variables(struct plan *plan, const struct policy_rule *rule, bool is_required)
+static int add_primer_variables(struct plan *plan, bool is_required)
 {
     plan->primer_names = list_names(plan);
-    plan->primer_libraries = list_libraries(rule);
-    if (!plan->primer_names || !plan->primer_libraries ||
+    if (!plan->primer_names ||
         add_primer_variable(plan, PRIMER_NAMES, plan->primer_names, is_required) != 0)
         return -ENOMEM;
-    return add_primer_variable(plan, PRIMER_LIBRARIES, plan->primer_libraries, false);
+    return add_primer_variable(plan, PRIMER_LIBRARIES, "", false);
 }
 
 static int add_primer(struct plan *plan, const struct policy_rule *rule, bool is_required)
@@ -214,6 +241,7 @@ static int add_profilers(struct plan *plan, const struct policy_rule *rule)
 
         if (!step)
             return -ENOMEM;
+        step->pattern = profiler->pattern;
         step->clsid = &profiler->clsid;
         step->primer = profiler->primer;
     }
@@ -228,11 +256,11 @@ int plan_build(struct plan *plan, const struct policy_rule *rule, bool knows_pri
     if (add_variables(plan, rule) != 0)
         return -ENOMEM;
     has_primer = knows_primer && plan->n_steps > 0 && may_need_primer(rule, &is_required);
-    if (has_primer && add_primer_variables(plan, rule, is_required) != 0)
+    if (has_primer && add_primer_variables(plan, is_required) != 0)
         return -ENOMEM;
     if (add_switches(plan, rule) != 0)
         return -ENOMEM;
-    if (add_profilers(plan, rule) != 0)
+    if (add_profilers(plan, rule) != 0 || plan_name_libraries(plan) != 0)
         return -ENOMEM;
     if (has_primer && add_primer(plan, rule, is_required) != 0)
         return -ENOMEM;

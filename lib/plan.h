@@ -108,9 +108,11 @@ struct step {
     uint32_t proof_code;       /* HRESULT that the runtime gave for it; 0 for none */
     bool has_identity;         /* its file was looked into before it was sent, and was this one */
     struct facts_identity identity;
-    const char *name;   /* the variable, or the path; NULL for Resume. The policy's */
-    const char *value;  /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
-    bool is_for_primer; /* a variable that is the primer's and not the rule's */
+    const char *name;    /* the variable, or the path; NULL for Resume. The policy's, or this: */
+    char *own_name;      /* the path that its pattern stands for, once that is known */
+    const char *pattern; /* of its path, the policy's; NULL for a plain one */
+    const char *value;   /* of a variable; NULL unsets. Never shown. The policy's, or the plan's */
+    bool is_for_primer;  /* a variable that is the primer's and not the rule's */
     const struct guid *clsid;
     enum policy_primer primer; /* of a profiler */
     enum step_old old;         /* what the variable was before */
@@ -177,7 +179,11 @@ struct step *plan_add_resume(struct plan *plan);
  * into may need it. */
 bool plan_needs_primer(enum policy_primer primer, enum plan_reading reading);
 
-/* By the files as the process sees them; `facts` answers for every path in plan_files. */
+/* The files that are to be looked into, or has room for: how many. */
+size_t plan_files(const struct plan *plan, const char **ret_files);
+
+/* By the files as the process sees them; `facts` answers for every path in plan_files. Patterns
+ * become paths. */
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes);
 
@@ -196,6 +202,9 @@ bool plan_compare_file(struct step *step, const struct facts *facts) MUST_CHECK;
  * the outcome. */
 void plan_refuse(struct step *step, const char *why);
 void plan_leave_out(struct step *step, const char *why);
+
+/* Tells the primer of the profilers by their present paths. 0 or -ENOMEM. */
+int plan_name_libraries(struct plan *plan) MUST_CHECK;
 
 /* What was found out about the primer, or about those that it is for, has a say in the rest. The
  * other checks do it themselves. */

@@ -165,11 +165,68 @@ static void note_identity(struct step *step, const struct facts_file *file)
     step->identity = file->identity;
 }
 
+/* What its file is asked about by. */
+static const char *asked_name(const struct step *step)
+{
+    return step->pattern ? step->pattern : step->name;
+}
+
+size_t plan_files(const struct plan *plan, const char **ret_files)
+{
+    size_t n_files = 0;
+
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind != STEP_VARIABLE && plan->steps[i].kind != STEP_RESUME)
+            ret_files[n_files++] = asked_name(&plan->steps[i]);
+    }
+    return n_files;
+}
+
+/* What is looked at is the path for the platform that whoever looked found; he names it, and not
+ * the path. */
+static void name_file(struct step *step, const struct facts_file *file)
+{
+    char *path = NULL;
+
+    if (!step->pattern || platform_expand(step->pattern, &file->platform, &path) != 0)
+        return;
+    free(step->own_name);
+    step->name = step->own_name = path;
+}
+
+static void name_files(struct plan *plan, const struct facts *facts)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        struct step *step = &plan->steps[i];
+        const struct facts_file *file = step->pattern ? find_file(facts, step->pattern) : NULL;
+
+        if (file)
+            name_file(step, file);
+    }
+    /* Where memory runs out it tries to open what is not there, and says so. */
+    (void)!plan_name_libraries(plan);
+}
+
+/* What keeps the process from its file, before that is opened. */
+static enum preflight judge_path(const struct step *step, const struct facts_file *file,
+                                 const struct attributes *attributes)
+{
+    enum preflight code;
+
+    if (!file)
+        return PREFLIGHT_LOOK_FAILED;
+    if (step->pattern && file->error == ENODATA)
+        return PREFLIGHT_NO_PLATFORM;
+    code = access_judge(file, attributes);
+    return code == PREFLIGHT_GOOD && step->pattern && !step->own_name ? PREFLIGHT_NO_PLATFORM
+                                                                      : code;
+}
+
 void plan_check_file(struct step *step, const struct facts *facts,
                      const struct attributes *attributes)
 {
-    const struct facts_file *file = find_file(facts, step->name);
-    enum preflight code = file ? access_judge(file, attributes) : PREFLIGHT_LOOK_FAILED;
+    const struct facts_file *file = find_file(facts, asked_name(step));
+    enum preflight code = judge_path(step, file, attributes);
 
     if (code != PREFLIGHT_GOOD) {
         refuse_file(step, code, NULL);
@@ -185,6 +242,7 @@ void plan_check_file(struct step *step, const struct facts *facts,
 void plan_check_files(struct plan *plan, const struct facts *facts,
                       const struct attributes *attributes)
 {
+    name_files(plan, facts);
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
 

@@ -50,6 +50,12 @@ static void free_texts(char **texts, size_t n)
     free(texts);
 }
 
+static void free_profiler(struct policy_profiler *profiler)
+{
+    free(profiler->path);
+    free(profiler->pattern);
+}
+
 /* No deeper than the document that it was read from, see YAML_TREE_DEPTH_MAX. */
 static void selector_deinit(struct selector *selector)
 {
@@ -69,7 +75,7 @@ void policy_rule_deinit(struct policy_rule *rule)
     }
     free(rule->variables);
     for (size_t i = 0; i < rule->n_profilers; i++)
-        free(rule->profilers[i].path);
+        free_profiler(&rule->profilers[i]);
     free(rule->profilers);
     for (size_t i = 0; i < rule->n_hooks; i++)
         free(rule->hooks[i].path);

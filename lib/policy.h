@@ -72,7 +72,8 @@ enum policy_primer {
 
 struct policy_profiler {
     struct guid clsid;
-    char *path;
+    char *path;    /* as it is shown; with a pattern, as it is written, templates and all */
+    char *pattern; /* of platform.h; NULL for a plain path */
     bool is_required;
     enum policy_primer primer;
     struct policy_place place;

@@ -320,6 +320,15 @@ static void put_required(struct bytes *out, bool is_required)
     bytes_put_format(out, ", required: %s }\n", is_required ? "true" : "false");
 }
 
+/* What has templates is kept as it was written. */
+static void put_profiler_path(struct bytes *out, const struct policy_profiler *profiler)
+{
+    if (profiler->pattern)
+        put_text(out, profiler->path);
+    else
+        put_template(out, profiler->path);
+}
+
 static void put_steps(struct bytes *out, const struct policy_rule *rule)
 {
     if (rule->n_variables > 0)
@@ -341,7 +350,7 @@ static void put_steps(struct bytes *out, const struct policy_rule *rule)
 
         guid_format(&rule->profilers[i].clsid, clsid);
         bytes_put_format(out, "      - { clsid: \"{%s}\", path: ", clsid);
-        put_template(out, rule->profilers[i].path);
+        put_profiler_path(out, &rule->profilers[i]);
         bytes_put_format(out, ", primer: %s", policy_primer_name(rule->profilers[i].primer));
         put_required(out, rule->profilers[i].is_required);
     }

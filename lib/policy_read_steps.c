@@ -13,6 +13,7 @@
 
 #include "lib/bytes.h"
 #include "lib/command.h"
+#include "lib/platform.h"
 #include "lib/policy_reader.h"
 #include "lib/primer_names.h"
 #include "lib/text.h"
@@ -53,9 +54,23 @@ static void refuse_brace(struct reader *reader, const struct yaml_node *node, co
                      "itself");
 }
 
-/* A text in which templates may stand: "{{" is a brace. The caller frees it. */
-static bool take_template(struct reader *reader, const struct yaml_node *node, const char *text,
-                          char **ret_text)
+/* Whether a brace begins a word of a platform, and where it ends. */
+static bool take_word(const char *brace, struct bytes *out, const char **ret_rest)
+{
+    const size_t length = strcspn(brace + 1, "}");
+    enum platform_word word;
+
+    if (brace[1 + length] != '}' || !platform_find(brace + 1, length, &word))
+        return false;
+    bytes_put_u8(out, (uint8_t)word);
+    *ret_rest = brace + 1 + length + 1;
+    return true;
+}
+
+/* A text in which templates may stand: "{{" is a brace; of the words of a platform, where they are
+ * in force, comes a pattern. The caller frees it. */
+static bool take_text(struct reader *reader, const struct yaml_node *node, const char *text,
+                      bool has_words, char **ret_text)
 {
     struct bytes CLEANUP(bytes_deinit) out;
 
@@ -67,6 +82,8 @@ static bool take_template(struct reader *reader, const struct yaml_node *node, c
         text += length;
         if (*text == '\0')
             break;
+        if (has_words && take_word(text, &out, &text))
+            continue;
         if (text[1] != '{') {
             refuse_brace(reader, node, text);
             return false;
@@ -80,6 +97,12 @@ static bool take_template(struct reader *reader, const struct yaml_node *node, c
     }
     *ret_text = (char *)bytes_take(&out);
     return true;
+}
+
+static bool take_template(struct reader *reader, const struct yaml_node *node, const char *text,
+                          char **ret_text)
+{
+    return take_text(reader, node, text, false, ret_text);
 }
 
 static bool is_port_variable(const char *name)
@@ -181,9 +204,10 @@ static void read_variables(struct reader *reader, const struct yaml_node *node,
         read_variable(reader, key, rule, &rule->variables[rule->n_variables++]);
 }
 
-/* The keys that a profiler and a hook have in common. */
+/* The keys that a profiler and a hook have in common. Words of a platform may stand where there is
+ * `ret_pattern`. */
 static void read_file(struct reader *reader, const struct reader_view *view, char **ret_path,
-                      bool *ret_required)
+                      char **ret_pattern, bool *ret_required)
 {
     const struct yaml_node *path = reader_need(reader, view, KEY_PATH);
     const char *text;
@@ -191,8 +215,12 @@ static void read_file(struct reader *reader, const struct reader_view *view, cha
     *ret_required = true;
     if (view->values[KEY_REQUIRED])
         (void)!value_bool(reader, KEY_REQUIRED, view->values[KEY_REQUIRED], ret_required);
-    if (path && value_path(reader, KEY_PATH, path, &text))
-        (void)!take_template(reader, path, text, ret_path);
+    if (!path || !value_path(reader, KEY_PATH, path, &text) ||
+        !take_text(reader, path, text, ret_pattern != NULL, ret_path) || !ret_pattern ||
+        !platform_is_pattern(*ret_path))
+        return;
+    *ret_pattern = *ret_path;
+    *ret_path = reader_copy(reader, text);
 }
 
 /* The command that loads it is that of every profiler. */
@@ -234,7 +262,7 @@ static void read_profiler(struct reader *reader, const struct yaml_node *node,
     clsid = reader_need(reader, &view, KEY_CLSID);
     if (clsid)
         (void)!value_clsid(reader, KEY_CLSID, clsid, &profiler->clsid);
-    read_file(reader, &view, &profiler->path, &profiler->is_required);
+    read_file(reader, &view, &profiler->path, &profiler->pattern, &profiler->is_required);
     check_profiler_path(reader, view.values[KEY_PATH], profiler->path);
     if (view.values[KEY_PRIMER] &&
         value_choice(reader, KEY_PRIMER, view.values[KEY_PRIMER], &choice))
@@ -281,7 +309,7 @@ static void read_hook(struct reader *reader, const struct yaml_node *node, struc
     *hook = (struct policy_hook){.place = reader_place(reader, node)};
     if (!reader_view(reader, &view, SECTION_HOOK, "a startup hook", node))
         return;
-    read_file(reader, &view, &hook->path, &hook->is_required);
+    read_file(reader, &view, &hook->path, NULL, &hook->is_required);
     if (hook->path && strchr(hook->path, ':'))
         reader_error(reader, view.values[KEY_PATH],
                      "the path of a startup hook cannot have a colon, which separates hooks; "

@@ -12,6 +12,9 @@ struct row {
 
 /* One line of docs/CONTROL.md each, which is tested against it. */
 static const struct row rows[PREFLIGHT_COUNT] = {
+    [PREFLIGHT_NO_PLATFORM] = {"no-platform", "is named by a platform that is not known",
+                               "Run diagportd with the right to look at processes of other users, "
+                               "or write the path without a template."},
     [PREFLIGHT_FILE_MISSING] = {"file-missing", "does not exist as the process sees it",
                                 "Put it where the process looks, in its container too, or correct "
                                 "the path."},

@@ -11,6 +11,7 @@
 
 enum preflight {
     PREFLIGHT_GOOD, /* nothing is known against it */
+    PREFLIGHT_NO_PLATFORM,
     PREFLIGHT_FILE_MISSING,
     PREFLIGHT_PATH_BLOCKED,
     PREFLIGHT_LINK_LOOP,

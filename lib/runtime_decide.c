@@ -59,15 +59,12 @@ static bool ask_plan_facts(struct runtime *runtime)
 {
     const struct plan *plan = &runtime->plan;
     const char **files = calloc(plan->n_steps + 1, sizeof *files);
-    size_t n_files = 0;
+    size_t n_files;
     bool is_asked;
 
     if (!files)
         return false;
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind != STEP_VARIABLE)
-            files[n_files++] = plan->steps[i].name;
-    }
+    n_files = plan_files(plan, files);
     is_asked = broker_ask(runtime->broker, QUESTION_PLAN, NULL, runtime,
                           FACTS_STAT | FACTS_THREADS | FACTS_ENVIRON |
                               (n_files > 0 ? FACTS_FILES | FACTS_IMAGES : 0) |

@@ -300,6 +300,8 @@ void seam_put_file(struct bytes *out, const struct facts_file *file)
     bytes_put_u32(&content, (uint32_t)file->n_nodes);
     for (size_t i = 0; i < file->n_nodes; i++)
         put_node(&content, &file->nodes[i]);
+    bytes_put_u8(&content, (uint8_t)file->platform.arch);
+    bytes_put_u8(&content, (uint8_t)file->platform.libc);
     put_image(&content, &file->image);
     if (bytes_finish(&content) == 0) {
         put_head(out, content.length, FACTS_FILES);
@@ -416,6 +418,17 @@ static bool take_nodes(struct facts_file *file, struct bytes_reader *reader, int
     return true;
 }
 
+static bool take_platform(struct platform *platform, struct bytes_reader *reader)
+{
+    uint8_t arch, libc;
+
+    if (!bytes_get_u8(reader, &arch) || arch >= PLATFORM_ARCHES || !bytes_get_u8(reader, &libc) ||
+        libc >= PLATFORM_LIBCS)
+        return false;
+    *platform = (struct platform){arch, libc};
+    return true;
+}
+
 static bool take_image(struct facts_image *image, struct bytes_reader *reader, int *ret_error)
 {
     const uint8_t *detail;
@@ -465,7 +478,8 @@ static bool take_file(struct seam_answer *answer, struct bytes_reader *reader)
     file = &answer->facts->files[answer->n_files];
     if (!take_nodes(file, reader, &own_error))
         return false;
-    if (own_error == 0 && !take_image(&file->image, reader, &own_error))
+    if (own_error == 0 &&
+        (!take_platform(&file->platform, reader) || !take_image(&file->image, reader, &own_error)))
         return false;
     answer->n_files++;
     file->error = own_error != 0 ? own_error : error;

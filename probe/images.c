@@ -275,18 +275,39 @@ static bool begins_with(const struct needs_bytes *content, const char *magic)
     return content->length >= length && memcmp(content->data, magic, length) == 0;
 }
 
+/* Once the program is looked into; false when memory is out. */
+static bool begin_needs(struct images *images)
+{
+    if (images->has_needs)
+        return true;
+    take_program(images);
+    images->has_needs = needs_init(&images->needs, &images->view) == 0;
+    return images->has_needs;
+}
+
+struct platform images_platform(struct images *images)
+{
+    struct platform platform = {PLATFORM_ARCH_UNKNOWN, PLATFORM_LIBC_UNKNOWN};
+    struct image_elf program;
+
+    if (!begin_needs(images) ||
+        image_elf_init(&program, images->view.program.data, images->view.program.length) != 0)
+        return platform;
+    platform.arch = platform_arch_of(program.machine, program.is_64, program.is_big_endian);
+    image_elf_deinit(&program);
+    if (images->needs.is_glibc || images->needs.is_musl)
+        platform.libc = images->needs.is_musl ? PLATFORM_MUSL : PLATFORM_GLIBC;
+    return platform;
+}
+
 /* What memory runs out for stays unknown. */
 static void look_into_library(struct images *images, const char *path, struct needs_bytes content,
                               struct facts_image *image)
 {
     struct needs_verdict verdict;
 
-    if (!images->has_needs) {
-        take_program(images);
-        if (needs_init(&images->needs, &images->view) != 0)
-            return;
-        images->has_needs = true;
-    }
+    if (!begin_needs(images))
+        return;
     if (needs_check(&images->needs, path, content, &verdict) != 0)
         return;
     image->kind = FACTS_IMAGE_ELF;

@@ -24,5 +24,8 @@ struct images;
 struct images *images_new(int32_t pid, int root, const struct facts_text *variables) MUST_CHECK;
 struct images *images_free(struct images *images);
 
+/* What the process was built for, as far as it is known. */
+struct platform images_platform(struct images *images);
+
 /* Looks into what an O_PATH descriptor leads to, which the process finds at `path`. */
 void images_look(struct images *images, int place, const char *path, struct facts_image *image);

@@ -289,6 +289,7 @@ static void look_at_file(struct looker *looker, int root, int cwd)
         .step = add_node,
         .context = looker,
     };
+    char *path = file->path;
     int fd;
 
     file->nodes = calloc(FACTS_NODES_MAX, sizeof *file->nodes);
@@ -296,12 +297,20 @@ static void look_at_file(struct looker *looker, int root, int cwd)
         file->error = ENOMEM;
         return;
     }
-    fd = path_follow(&walk, file->path);
+    if (looker->images && platform_is_pattern(path)) {
+        file->platform = images_platform(looker->images);
+        file->error = -platform_expand(file->path, &file->platform, &path);
+        if (file->error != 0)
+            return;
+    }
+    fd = path_follow(&walk, path);
     file->error = fd >= 0 ? 0 : fd == -ECANCELED ? ENAMETOOLONG : -fd;
     if (fd >= 0 && looker->images)
-        images_look(looker->images, fd, file->path, &file->image);
+        images_look(looker->images, fd, path, &file->image);
     if (fd >= 0)
         close(fd);
+    if (path != file->path)
+        free(path);
 }
 
 static int open_start(int32_t pid, const char *link)

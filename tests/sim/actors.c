@@ -15,6 +15,7 @@
 
 static const struct world_file files[] = {
     {.path = "/opt/p.so", .mode = 0100644},
+    {.path = "/opt/linux-x64/p.so", .mode = 0100644},
     {.path = "/opt/primer.so", .mode = 0100644},
     {.path = "/opt/a.dll", .mode = 0100644},
     {.path = "/run/diagport/runtime.sock", .mode = 0140666, .inode = 100},

@@ -54,6 +54,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
     struct dice own = dice_new(history->salt ^ UINT64_C(0x636f6e66) * (history->generation + 1));
     struct dice others = dice_new(history->salt + UINT64_C(104729) * history->generation);
     struct dice proof = dice_new(history->salt + UINT64_C(15485863) * (history->generation + 1));
+    struct dice paths = dice_new(history->salt ^ UINT64_C(0x706c6174) * (history->generation + 1));
     char limits[256];
 
     put_limits(history, &dice, limits, sizeof limits);
@@ -73,7 +74,7 @@ void history_write_policy(const struct history *history, char *text, size_t size
              "    match: { exe: /app/plan }\n"
              "    match_unknown: %s\n"
              "    env: { GEN: \"%u\", OLD: new, GONE: { value: null, required: %s } }\n"
-             "    profilers: [ { clsid: cf0d821e-299b-5307-a3d8-b283c03916dd, path: /opt/p.so, "
+             "    profilers: [ { clsid: cf0d821e-299b-5307-a3d8-b283c03916dd, path: %s, "
              "required: %s, primer: %s } ]\n"
              "    on_conflict: %s\n"
              "    startup_hooks: [ { path: /opt/a.dll, required: %s } ]\n"
@@ -95,7 +96,8 @@ void history_write_policy(const struct history *history, char *text, size_t size
              limits, ONE_OF(&dice, "100ms", "1s", "3s"), ONE_OF(&dice, "50ms", "300ms", "1s"),
              ONE_OF(&dice, "1s", "5s"), ONE_OF(&others, "/opt/primer.so", "/opt/absent.so"),
              ONE_OF(&proof, "off", "auto", "receipt"), ONE_OF(&dice, "stop", "next"),
-             history->generation, ONE_OF(&dice, "true", "false"), ONE_OF(&dice, "true", "false"),
+             history->generation, ONE_OF(&dice, "true", "false"),
+             ONE_OF(&paths, "/opt/p.so", "'/opt/{rid}/p.so'"), ONE_OF(&dice, "true", "false"),
              ONE_OF(&others, "auto", "always", "never"), ONE_OF(&own, "skip", "replace", "fail"),
              ONE_OF(&dice, "true", "false"), history->generation, history->generation,
              history->generation, history->generation);

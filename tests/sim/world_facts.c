@@ -68,12 +68,17 @@ static void set_threads(struct facts *facts, const struct world_process *process
 
 static void set_file(struct facts_file *file, const struct world_process *process, const char *path)
 {
+    char *expanded = NULL;
+
     file->path = world_need(strdup(path));
+    file->platform = (struct platform){PLATFORM_X64, PLATFORM_GLIBC};
+    if (platform_expand(path, &file->platform, &expanded) != 0)
+        world_fail("memory ran out");
     file->error = ENOENT;
     file->nodes = world_need(calloc(2, sizeof *file->nodes));
     file->nodes[file->n_nodes++] = (struct facts_node){.mode = 040755};
     for (size_t i = 0; i < process->n_files; i++) {
-        if (strcmp(process->files[i].path, path) != 0)
+        if (strcmp(process->files[i].path, expanded) != 0)
             continue;
         file->error = process->files[i].error;
         file->identity.inode = process->files[i].inode;
@@ -84,6 +89,7 @@ static void set_file(struct facts_file *file, const struct world_process *proces
             file->nodes[file->n_nodes++] = (struct facts_node){.mode = process->files[i].mode,
                                                                .owner = process->files[i].owner};
     }
+    free(expanded);
 }
 
 struct facts *world_look(const struct world_process *process,

@@ -201,6 +201,11 @@ START_TEST(every_component_of_a_path_is_looked_at)
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_uint_eq(facts->files[0].identity.inode, status.st_ino);
     ck_assert_uint_eq(facts->files[0].identity.device, status.st_dev);
+    ck_assert_uint_eq(facts->files[0].identity.size, 1);
+    ck_assert_int_eq(facts->files[0].identity.modified_ns,
+                     status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec);
+    ck_assert_int_eq(facts->files[0].identity.changed_ns,
+                     status.st_ctim.tv_sec * 1000000000 + status.st_ctim.tv_nsec);
     facts_free(facts);
     snprintf(link, sizeof link, "%s/link", folder);
     ck_assert_int_eq(symlink("inner/file", link), 0);

@@ -496,6 +496,94 @@ START_TEST(a_file_is_refused_for_what_is_in_it)
 }
 END_TEST
 
+/* Patterns. */
+
+static const char *library_of(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].is_for_primer && strcmp(plan->steps[i].name, PRIMER_LIBRARIES) == 0)
+            return plan->steps[i].value;
+    }
+    return NULL;
+}
+
+/* The one profiler of a rule whose path is a pattern, checked by what somebody said of it. */
+static const struct step *check_pattern(struct plan *plan, struct platform platform, int error)
+{
+    static char written[] = "/opt/{rid}/p.so", pattern[] = "/opt/\x01/p.so";
+    static struct policy_profiler profiler = {.path = written, .pattern = pattern};
+    static struct policy_rule with;
+    struct attributes attributes;
+    struct facts *facts;
+    const char *asked[8];
+    size_t n_asked, i = 0;
+
+    with = rule;
+    with.profilers = &profiler;
+    with.n_profilers = 1;
+    with.n_hooks = 0;
+    attributes_init(&attributes);
+    ck_assert_int_eq(plan_build(plan, &with, true), 0);
+    while (plan->steps[i].kind != STEP_PROFILER)
+        i++;
+    ck_assert_str_eq(plan->steps[i].name, written);
+    n_asked = plan_files(plan, asked);
+    ck_assert_uint_ge(n_asked, 1);
+    ck_assert_str_eq(asked[0], pattern);
+    facts = facts_of_files(plan, FACTS_IMAGE_ELF, PREFLIGHT_GOOD, NULL);
+    for (size_t k = 0; k < facts->n_files; k++) {
+        if (strcmp(facts->files[k].path, written) != 0)
+            continue;
+        free(facts->files[k].path);
+        facts->files[k].path = strdup(pattern);
+        facts->files[k].platform = platform;
+        facts->files[k].error = error;
+    }
+    plan_check_files(plan, facts, &attributes);
+    facts_free(facts);
+    return &plan->steps[i];
+}
+
+START_TEST(a_pattern_becomes_a_path)
+{
+    static const struct platform alpine = {PLATFORM_X64, PLATFORM_MUSL};
+    const struct step *step;
+    struct plan plan;
+
+    plan_init(&plan);
+    step = check_pattern(&plan, alpine, 0);
+    ck_assert_int_eq(step->result, STEP_PENDING);
+    ck_assert_str_eq(step->name, "/opt/linux-musl-x64/p.so");
+    ck_assert_str_eq(library_of(&plan), step->name);
+    plan_deinit(&plan);
+    plan_init(&plan);
+    step = check_pattern(&plan, alpine, ENOENT);
+    ck_assert_int_eq(step->code, PREFLIGHT_FILE_MISSING);
+    ck_assert_str_eq(step->name, "/opt/linux-musl-x64/p.so");
+    plan_deinit(&plan);
+}
+END_TEST
+
+/* Whatever else is said of it then. */
+START_TEST(a_pattern_without_a_platform_is_refused)
+{
+    static const struct platform unknown = {PLATFORM_X64, PLATFORM_LIBC_UNKNOWN};
+    static const int errors[] = {ENODATA, 0};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
+        const struct step *step;
+        struct plan plan;
+
+        plan_init(&plan);
+        step = check_pattern(&plan, unknown, errors[i]);
+        ck_assert_int_eq(step->result, STEP_REFUSED);
+        ck_assert_int_eq(step->code, PREFLIGHT_NO_PLATFORM);
+        ck_assert_str_eq(step->name, "/opt/{rid}/p.so");
+        plan_deinit(&plan);
+    }
+}
+END_TEST
+
 /* Memory. */
 
 static int lay_out(void *context)
@@ -564,5 +652,6 @@ UNIT_TESTS(a_rule_is_laid_out, old_values_have_a_bound, a_file_without_an_answer
            a_profiler_that_is_never_loaded_without_it_is_not, a_primer_for_nobody_is_left_out,
            who_has_no_profilers_gets_no_primer, a_primer_that_could_not_be_told_is_not_sent,
            a_primer_that_the_runtime_refuses_is_said_to_be, a_list_that_does_not_fit_into_a_message,
-           a_record_fits_to_the_next_daemon, a_file_is_refused_for_what_is_in_it,
+           a_record_fits_to_the_next_daemon, a_pattern_becomes_a_path,
+           a_pattern_without_a_platform_is_refused, a_file_is_refused_for_what_is_in_it,
            every_allocation_may_fail, a_resume_needs_no_memory_once_there_is_one);

@@ -251,7 +251,8 @@ static struct frames frames_of(const struct facts *facts)
                                            .changed_ns = INT64_MAX},
                               .nodes = nodes,
                               .n_nodes = 2,
-                              .image = image};
+                              .image = image,
+                              .platform = {PLATFORM_LOONGARCH64, PLATFORM_MUSL}};
     struct facts_file missing = {.error = ENOENT};
     struct frames frames;
     size_t n = 0;
@@ -346,6 +347,9 @@ START_TEST(an_answer_is_read_as_it_was_put)
     ck_assert_uint_eq(facts->files[0].identity.size, UINT64_MAX - 1);
     ck_assert_int_eq(facts->files[0].identity.modified_ns, -1);
     ck_assert_int_eq(facts->files[0].identity.changed_ns, INT64_MAX);
+    ck_assert_int_eq(facts->files[0].platform.arch, PLATFORM_LOONGARCH64);
+    ck_assert_int_eq(facts->files[0].platform.libc, PLATFORM_MUSL);
+    ck_assert_int_eq(facts->files[1].platform.libc, PLATFORM_LIBC_UNKNOWN);
     ck_assert_uint_eq(facts->files[0].n_nodes, 2);
     ck_assert_uint_eq(facts->files[0].nodes[1].owner, 1000);
     ck_assert(facts->files[0].nodes[0].has_unknown_acl);
@@ -562,6 +566,33 @@ static int take_strange(size_t acl_length, bool has_unknown_acl, int override, i
     return error;
 }
 
+static int take_platform(int arch, int libc)
+{
+    struct facts_file file = {
+        .platform = {(enum platform_arch)arch, (enum platform_libc)libc},
+    };
+    struct seam_answer answer;
+    struct bytes out;
+    int error;
+
+    bytes_init(&out, SIZE_MAX - 1);
+    seam_put_file(&out, &file);
+    ck_assert_int_eq(bytes_finish(&out), 0);
+    ck_assert_int_eq(seam_answer_init(&answer, &everything), 0);
+    error = seam_answer_take(&answer, out.data, out.length);
+    seam_answer_deinit(&answer);
+    bytes_deinit(&out);
+    return error;
+}
+
+START_TEST(platforms_are_those_that_there_are)
+{
+    ck_assert_int_eq(take_platform(PLATFORM_ARCHES - 1, PLATFORM_LIBCS - 1), 0);
+    ck_assert_int_eq(take_platform(PLATFORM_ARCHES, 0), SEAM_E_MALFORMED);
+    ck_assert_int_eq(take_platform(0, PLATFORM_LIBCS), SEAM_E_MALFORMED);
+}
+END_TEST
+
 START_TEST(what_is_said_of_files_is_bounded)
 {
     static const int bad = SEAM_E_MALFORMED;
@@ -652,5 +683,6 @@ UNIT_TESTS(a_question_is_read_as_it_was_put, a_question_comes_byte_by_byte,
            files_that_do_not_fit_are_not_asked_about, an_answer_is_read_as_it_was_put,
            an_answer_comes_byte_by_byte, what_did_not_come_is_unknown, what_was_not_asked_stays_so,
            only_what_is_missing_is_taken, an_answer_that_is_cut_is_none, texts_are_bounded,
-           threads_are_bounded, a_frame_that_is_too_long_is_none, what_is_said_of_files_is_bounded,
+           threads_are_bounded, a_frame_that_is_too_long_is_none,
+           platforms_are_those_that_there_are, what_is_said_of_files_is_bounded,
            damage_does_no_harm, every_allocation_may_fail);
