@@ -284,6 +284,55 @@ START_TEST(who_says_too_much_is_not_listened_to)
 }
 END_TEST
 
+/* What is sent instead of an answer, byte for byte. */
+struct words {
+    enum command_id about;
+    const void *bytes;
+    size_t length;
+};
+
+static enum world_fault says(struct world_runtime *runtime, const struct world_command *command,
+                             uint32_t *ret_hresult)
+{
+    const struct words *words = runtime->context;
+
+    *ret_hresult = HRESULT_FAIL;
+    if (command->id != words->about)
+        return WORLD_ANSWERS;
+    if (words->length > 0)
+        world_send(runtime->connections[0], words->bytes, words->length);
+    return WORLD_READS_ONLY;
+}
+
+/* The answer to a stop is not the beginning of a session, and what is still said in the one there
+ * is counts. */
+START_TEST(what_is_said_after_the_stop_counts)
+{
+    static const uint8_t answer[] = "DOTNET_IPC_V1\0\x1c\0\xff\0\0\0\x10\x32\x54\x76\0\0\0\0";
+    struct words words = {COMMAND_STOP_TRACING, answer, sizeof answer - 1};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct bytes stream = unit_nettrace_recorded("initialize-fails", 10);
+
+    runtime->fault = says;
+    runtime->context = &words;
+    world_start(runtime);
+    world_serve(world);
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert_ptr_nonnull(strstr(world_story(runtime), "StopTracing"));
+    world_end(runtime->connections[0]);
+    world_settle(world);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_OPEN);
+    world_send(runtime->session, stream.data, stream.length);
+    world_settle(world);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_NOT_LOADED);
+    ck_assert_uint_eq(world->broker->n_sessions, 0);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
-           it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to);
+           it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
+           what_is_said_after_the_stop_counts);
