@@ -162,7 +162,7 @@ static bool take(const struct session *session, struct moment now)
 {
     struct told told = {session->runtime, now};
 
-    return !session->runtime || proof_take(&session->runtime->plan, &session->receipt, tell, &told);
+    return proof_take(&session->runtime->plan, &session->receipt, tell, &told);
 }
 
 static void close_proof(struct runtime *runtime, const char *why, struct moment now)
@@ -223,6 +223,11 @@ void session_bytes(struct connection *connection, const uint8_t *bytes, size_t l
 {
     struct session *session = connection->session;
 
+    /* The names that are looked out for went with it. */
+    if (!session->runtime) {
+        connection_close(connection, now);
+        return;
+    }
     session->n_bytes += length;
     receipt_take(&session->receipt, bytes, length);
     if (take(session, now))

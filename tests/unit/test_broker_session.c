@@ -332,7 +332,38 @@ START_TEST(what_is_said_after_the_stop_counts)
 }
 END_TEST
 
+/* It ended and is forgotten, and with it the policy that names its hooks: what is still in its
+ * session is nobody's. */
+START_TEST(what_a_forgotten_runtime_said)
+{
+    struct world *world = world_new(HEAD HOOK AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct world_runtime *other = runtime_in(world, "bbbbbbbb");
+    struct bytes stream = unit_nettrace_recorded("hook", 10);
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_uint_eq(world->broker->n_sessions, 1);
+    /* The world keeps that many, and the daemon none. */
+    for (int i = 0; i < WORLD_POLICIES_MAX; i++)
+        ck_assert(world_set_policy(world, "limits: { history: { records: 1 } }\n" HEAD HOOK AUTO));
+    world_start(other);
+    world_serve(world);
+    world->is_network_slow = true;
+    world_send(runtime->session, stream.data, stream.length);
+    world_kill(world, runtime->process);
+    broker_process_ended(world->broker, world_find(world, "aaaaaaaa")->process->id, world->now);
+    world_kill(world, other->process);
+    broker_process_ended(world->broker, world_find(world, "bbbbbbbb")->process->id, world->now);
+    ck_assert_ptr_null(world_find(world, "aaaaaaaa"));
+    world_hear(world);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
-           what_is_said_after_the_stop_counts);
+           what_is_said_after_the_stop_counts, what_a_forgotten_runtime_said);
