@@ -332,6 +332,35 @@ START_TEST(what_is_said_after_the_stop_counts)
 }
 END_TEST
 
+/* Nobody looks for longer than a rule has: a plan all of whose steps are done has not failed. */
+START_TEST(a_stall_is_no_failure)
+{
+    static const enum world_fault faults[] = {WORLD_READS_ONLY, WORLD_ANSWERS};
+    static const char *const policies[] = {
+        HEAD PROFILER AUTO "    on_failure: kill\n",
+        HEAD PROFILER AUTO "    on_failure: hold\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
+        struct world *world = world_new(policies[i]);
+        struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+        runtime->fault = fault_of;
+        runtime->context = (void *)(uintptr_t)faults;
+        world_start(runtime);
+        world_serve(world);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->flight, FLIGHT_SESSION);
+        world_stall(world, span_from_s(30));
+        world_wake(world);
+        world_serve(world);
+        ck_assert(!runtime->process->was_killed);
+        ck_assert(runtime->is_resumed[0]);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+        world_free(world);
+    }
+}
+END_TEST
+
 /* It ended and is forgotten, and with it the policy that names its hooks: what is still in its
  * session is nobody's. */
 START_TEST(what_a_forgotten_runtime_said)
@@ -366,4 +395,5 @@ END_TEST
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
-           what_is_said_after_the_stop_counts, what_a_forgotten_runtime_said);
+           what_is_said_after_the_stop_counts, a_stall_is_no_failure,
+           what_a_forgotten_runtime_said);
