@@ -304,6 +304,48 @@ static enum world_fault says(struct world_runtime *runtime, const struct world_c
     return WORLD_READS_ONLY;
 }
 
+/* Two ports; on one of them the end of the session is asked for and not answered. */
+static struct world_runtime *is_asked_to_stop(struct world *world)
+{
+    static const uint32_t both[] = {0, 1};
+    static const enum world_fault faults[] = {WORLD_ANSWERS, WORLD_READS_ONLY};
+    struct world_process *process = world_process(world, "/app",
+                                                  "DOTNET_DiagnosticPorts=/run/diagport/"
+                                                  "runtime.sock;/run/diagport/second.sock\0");
+    struct world_runtime *runtime;
+
+    process->files = files;
+    process->n_files = ARRAY_LENGTH(files);
+    runtime = world_runtime(world, process, "aaaaaaaa", both, ARRAY_LENGTH(both));
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)faults;
+    world_start(runtime);
+    world_serve(world);
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->flight, FLIGHT_STOP);
+    return runtime;
+}
+
+/* The end of another one of its connections is not the end of that. */
+START_TEST(a_stop_is_waited_for_in_its_time)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = is_asked_to_stop(world);
+    const struct runtime *seen = world_find(world, "aaaaaaaa");
+
+    for (size_t i = 0; i < runtime->n_ports; i++) {
+        if (runtime->connections[i]->core != seen->busy)
+            world_end(runtime->connections[i]);
+    }
+    world_settle(world);
+    ck_assert_uint_eq(seen->n_connections, 1);
+    world_pass(world, span_from_us(SESSION_STOP_TIME.us + 1000), false);
+    ck_assert_ptr_null(seen->busy);
+    ck_assert_uint_eq(world->broker->n_unanswered, 0);
+    world_free(world);
+}
+END_TEST
+
 /* The answer to a stop is not the beginning of a session, and what is still said in the one there
  * is counts. */
 START_TEST(what_is_said_after_the_stop_counts)
@@ -395,5 +437,5 @@ END_TEST
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
-           what_is_said_after_the_stop_counts, a_stall_is_no_failure,
-           what_a_forgotten_runtime_said);
+           a_stop_is_waited_for_in_its_time, what_is_said_after_the_stop_counts,
+           a_stall_is_no_failure, what_a_forgotten_runtime_said);
