@@ -45,7 +45,8 @@ static void check_flight_of(const struct runtime *runtime)
     MUST((runtime->flight != FLIGHT_NONE) ==
          (runtime->busy && runtime->busy->state == CONNECTION_BUSY));
     if (runtime->flight == FLIGHT_STOP)
-        MUST(runtime->state == RUNTIME_RUNNING);
+        MUST(runtime->state == RUNTIME_RUNNING || runtime->state == RUNTIME_KILLING ||
+             runtime->state == RUNTIME_KILLED);
     else if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
         MUST(is_plan);
         MUST(moment_is_before(runtime->sent_at,

@@ -374,6 +374,21 @@ START_TEST(what_is_said_after_the_stop_counts)
 }
 END_TEST
 
+START_TEST(an_operator_kills_meanwhile)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = is_asked_to_stop(world);
+    struct runtime *seen;
+
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    ck_assert_int_eq(broker_kill(seen, world->now), BROKER_DONE);
+    broker_check(world->broker);
+    world_settle(world);
+    ck_assert(runtime->process->was_killed);
+    world_free(world);
+}
+END_TEST
+
 /* Nobody looks for longer than a rule has: a plan all of whose steps are done has not failed. */
 START_TEST(a_stall_is_no_failure)
 {
@@ -438,4 +453,4 @@ UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
            a_stop_is_waited_for_in_its_time, what_is_said_after_the_stop_counts,
-           a_stall_is_no_failure, what_a_forgotten_runtime_said);
+           an_operator_kills_meanwhile, a_stall_is_no_failure, what_a_forgotten_runtime_said);
