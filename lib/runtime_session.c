@@ -201,8 +201,9 @@ void session_advance(struct runtime *runtime, struct moment now)
     struct connection *connection;
     struct bytes message;
 
+    /* A daemon that goes away starts nothing new; the session ends with its connection. */
     if (!session || !session->is_stopping || session->was_stopped || runtime->busy ||
-        runtime->state != RUNTIME_RUNNING)
+        runtime->state != RUNTIME_RUNNING || runtime->broker->is_stopping)
         return;
     connection = runtime_free_connection(runtime);
     if (!connection)

@@ -449,8 +449,30 @@ START_TEST(what_a_forgotten_runtime_said)
 }
 END_TEST
 
+/* A daemon that goes away starts nothing new, and does not wait for what is only told. */
+START_TEST(who_stops_asks_for_no_end)
+{
+    static const enum world_fault faults[] = {WORLD_ANSWERS, WORLD_READS_ONLY};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)faults;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_uint_eq(world->broker->n_sessions, 1);
+    world_stop(world, BROKER_STOP_RESUME);
+    ck_assert(broker_is_quiet(world->broker));
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert(broker_is_quiet(world->broker));
+    ck_assert_ptr_null(strstr(world_story(runtime), "StopTracing"));
+    world_free(world);
+}
+END_TEST
+
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
            a_stop_is_waited_for_in_its_time, what_is_said_after_the_stop_counts,
-           an_operator_kills_meanwhile, a_stall_is_no_failure, what_a_forgotten_runtime_said);
+           an_operator_kills_meanwhile, a_stall_is_no_failure, what_a_forgotten_runtime_said,
+           who_stops_asks_for_no_end);
