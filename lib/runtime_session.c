@@ -211,9 +211,11 @@ void session_advance(struct runtime *runtime, struct moment now)
     session->was_stopped = true;
     bytes_init(&message, WIRE_MESSAGE_MAX);
     /* Without memory for it, or an answer, the session ends with its connection. */
-    if (command_write_stop_tracing(&message, session->id) == 0)
-        (void)!runtime_send(runtime, connection, FLIGHT_STOP, COMMAND_STOP_TRACING, &message,
-                            moment_after(now, SESSION_STOP_TIME), now);
+    if (command_write_stop_tracing(&message, session->id) != 0)
+        broker_out_of_memory(runtime->broker, now);
+    else if (!runtime_send(runtime, connection, FLIGHT_STOP, COMMAND_STOP_TRACING, &message,
+                           moment_after(now, SESSION_STOP_TIME), now))
+        runtime_set_next(runtime, MOMENT_NEVER);
     bytes_deinit(&message);
 }
 
