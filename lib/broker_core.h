@@ -657,7 +657,8 @@ void session_deadline(struct connection *connection, struct moment now);
 void session_runtime_ended(struct runtime *runtime, struct moment now);
 /* The runtime is freed, its session goes when it is looked at next. */
 void session_forget_runtime(struct runtime *runtime);
-/* Descriptors are short: the oldest one goes. There has to be one. */
-void session_let_go(struct broker *broker, struct moment now);
-/* Its connection ends. */
+/* Somebody needs its place: the oldest one goes, of a user or, with NULL, of all. False when there
+ * is none. */
+bool session_let_go(struct broker *broker, const struct user *user, struct moment now);
+/* A connection ends, which may be one. */
 void session_connection_closed(struct connection *connection, struct moment now);

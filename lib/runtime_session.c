@@ -280,14 +280,21 @@ void session_forget_runtime(struct runtime *runtime)
                  (struct moment){INT64_MIN / 2});
 }
 
-void session_let_go(struct broker *broker, struct moment now)
+bool session_let_go(struct broker *broker, const struct user *user, struct moment now)
 {
-    connection_close(TAILQ_FIRST(&broker->sessions)->connection, now);
+    const struct session *session;
+
+    TAILQ_FOREACH(session, &broker->sessions, link) {
+        if (!user || session->connection->user == user) {
+            connection_close(session->connection, now);
+            return true;
+        }
+    }
+    return false;
 }
 
-void session_connection_closed(struct connection *connection, struct moment now)
+static void end(struct session *session, struct moment now)
 {
-    struct session *session = util_take(&connection->session);
     struct runtime *runtime = session->runtime;
 
     receipt_close(&session->receipt);

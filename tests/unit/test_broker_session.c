@@ -418,6 +418,26 @@ START_TEST(a_stall_is_no_failure)
 }
 END_TEST
 
+/* Nobody is over the limit of his user because of what is only there to tell. */
+START_TEST(who_comes_goes_before_it)
+{
+    struct world *world = world_new("limits: { connections_per_user: 3 }\n" HEAD PROFILER AUTO);
+    static const char *const cookies[] = {"aaaaaaaa", "bbbbbbbb", "cccccccc"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cookies); i++) {
+        struct world_runtime *runtime = runtime_in(world, cookies[i]);
+
+        world_start(runtime);
+        world_serve(world);
+        ck_assert_ptr_nonnull(world_find(world, cookies[i]));
+        ck_assert_int_eq(world_find(world, cookies[i])->outcome, OUTCOME_APPLIED);
+    }
+    ck_assert_uint_eq(broker_counters(world->broker)->peer_errors[PEER_OVER_LIMIT], 0);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 3);
+    world_free(world);
+}
+END_TEST
+
 /* It ended and is forgotten, and with it the policy that names its hooks: what is still in its
  * session is nobody's. */
 START_TEST(what_a_forgotten_runtime_said)
@@ -474,5 +494,5 @@ UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
            a_stop_is_waited_for_in_its_time, what_is_said_after_the_stop_counts,
-           an_operator_kills_meanwhile, a_stall_is_no_failure, what_a_forgotten_runtime_said,
-           who_stops_asks_for_no_end);
+           an_operator_kills_meanwhile, a_stall_is_no_failure, who_comes_goes_before_it,
+           what_a_forgotten_runtime_said, who_stops_asks_for_no_end);
