@@ -120,7 +120,8 @@ static void check_connections(const struct broker *broker)
         MUST(connection->close);
         MUST((connection->state == CONNECTION_SESSION) == (connection->session != NULL));
         MUST(!connection->session || !connection->runtime);
-        n_sessions += connection->session != NULL;
+        MUST(!connection->session || connection->is_for_session);
+        n_sessions += connection->is_for_session;
         MUST((connection->kept != 0) ==
              (connection->runtime && connection->runtime->kept == connection));
         n_kept += connection->kept != 0;

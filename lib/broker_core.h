@@ -206,6 +206,7 @@ struct connection {
     struct environment *environment; /* BUSY with ProcessEnvironment, once its reply is there */
     struct environment_value *values;
     size_t n_values;
+    bool is_for_session;     /* it was asked to become one, or is */
     struct session *session; /* SESSION */
     struct action *close;    /* set aside, so that closing cannot fail */
     uint64_t kept;           /* the serial number that it is kept under; 0 */
@@ -274,7 +275,7 @@ struct broker {
     size_t n_connections;
     size_t n_silent;
     struct session_list sessions; /* oldest first */
-    size_t n_sessions;
+    size_t n_sessions;            /* with those that were asked for and not answered yet */
     TAILQ_HEAD(, process) held;
     size_t n_held;               /* handles of processes, which are descriptors too */
     struct runtime_list waiting; /* they are not resumed, and have no connection */

@@ -171,8 +171,7 @@ void connection_close(struct connection *connection, struct moment now)
         runtime_detached(runtime, connection, was_answered, now);
     }
     identify_nameless_ended(connection, now);
-    if (connection->session)
-        session_connection_closed(connection, now);
+    session_connection_closed(connection, now);
     forget_reply(connection);
     free(connection);
     user_settle(broker, user);

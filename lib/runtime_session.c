@@ -75,6 +75,13 @@ bool session_is_wanted(struct runtime *runtime)
 
 /* Opening. */
 
+static void count(struct connection *connection)
+{
+    connection->is_for_session = true;
+    connection->broker->n_sessions++;
+    connection->user->n_sessions++;
+}
+
 void session_send(struct runtime *runtime, struct connection *connection, struct moment now)
 {
     struct bytes message;
@@ -90,6 +97,8 @@ void session_send(struct runtime *runtime, struct connection *connection, struct
         runtime->was_session_tried =
             runtime_send(runtime, connection, FLIGHT_SESSION, COMMAND_COLLECT_TRACING_2, &message,
                          apply_answer_deadline(runtime, now), now);
+        if (runtime->was_session_tried)
+            count(connection);
     }
     bytes_deinit(&message);
 }
@@ -127,8 +136,6 @@ bool session_open(struct connection *connection, struct moment now)
     runtime->session = session;
     runtime->no_session = NULL;
     TAILQ_INSERT_TAIL(&broker->sessions, session, link);
-    broker->n_sessions++;
-    connection->user->n_sessions++;
     /* Resume comes within the deadline of the rule, unless something holds it up. */
     connection_set_state(connection, CONNECTION_SESSION,
                          moment_after(now,
@@ -303,9 +310,19 @@ static void end(struct session *session, struct moment now)
         close_proof(runtime, proof_silence(&session->receipt), now);
         runtime->session = NULL;
     }
-    TAILQ_REMOVE(&connection->broker->sessions, session, link);
-    connection->broker->n_sessions--;
-    connection->user->n_sessions--;
+    TAILQ_REMOVE(&session->connection->broker->sessions, session, link);
     receipt_deinit(&session->receipt);
     free(session);
+}
+
+void session_connection_closed(struct connection *connection, struct moment now)
+{
+    struct session *session = util_take(&connection->session);
+
+    if (session)
+        end(session, now);
+    if (!connection->is_for_session)
+        return;
+    connection->broker->n_sessions--;
+    connection->user->n_sessions--;
 }

@@ -418,6 +418,31 @@ START_TEST(a_stall_is_no_failure)
 }
 END_TEST
 
+/* They are counted from when they are asked for, not from when they are answered. */
+START_TEST(many_are_asked_for_at_once)
+{
+    enum { SHARE = SESSION_MAX / SESSION_SHARES, N = SHARE + 8 };
+    struct world *world = world_new(HEAD HOOK AUTO);
+    struct world_runtime *runtimes[N];
+
+    for (size_t i = 0; i < N; i++) {
+        char cookie[9];
+
+        snprintf(cookie, sizeof cookie, "%08zx", i + 1);
+        runtimes[i] = runtime_in(world, cookie);
+        world_start(runtimes[i]);
+    }
+    /* The same command for all, and then the next one. */
+    for (bool is_over = false; !is_over;) {
+        is_over = true;
+        for (size_t i = 0; i < N; i++)
+            is_over &= !world_serve_one(runtimes[i]);
+    }
+    ck_assert_uint_eq(world->broker->n_sessions, SHARE);
+    world_free(world);
+}
+END_TEST
+
 /* Nobody is over the limit of his user because of what is only there to tell. */
 START_TEST(who_comes_goes_before_it)
 {
@@ -494,5 +519,5 @@ UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
            a_stop_is_waited_for_in_its_time, what_is_said_after_the_stop_counts,
-           an_operator_kills_meanwhile, a_stall_is_no_failure, who_comes_goes_before_it,
-           what_a_forgotten_runtime_said, who_stops_asks_for_no_end);
+           an_operator_kills_meanwhile, a_stall_is_no_failure, many_are_asked_for_at_once,
+           who_comes_goes_before_it, what_a_forgotten_runtime_said, who_stops_asks_for_no_end);
