@@ -642,9 +642,9 @@ struct connection *resume_wanted(const struct runtime *runtime);
 /* True when all steps are done and a session is to be opened before Resume. */
 bool session_is_wanted(struct runtime *runtime);
 void session_send(struct runtime *runtime, struct connection *connection, struct moment now);
-/* The reply is whole, and OK. True when the connection is a session now, and none of its runtime's;
- * what follows is said in it. */
-bool session_open(struct connection *connection, struct moment now) MUST_CHECK;
+/* The reply is whole, and OK. 0 when the connection is a session now, and none of its runtime's;
+ * what follows is said in it. -EBADMSG: it names no session; -ENOMEM. */
+int session_open(struct connection *connection, struct moment now) MUST_CHECK;
 /* It will not; on 11 the runtime waits for us to close then (measured). */
 void session_refused(struct connection *connection, struct moment now);
 /* Resume is next: where there is no session, nothing more will be known. */

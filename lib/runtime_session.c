@@ -18,6 +18,7 @@
  * which what was said at the end is read.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "lib/broker_core.h"
@@ -120,18 +121,23 @@ static struct session *new_session(struct runtime *runtime, struct connection *c
     return session;
 }
 
-bool session_open(struct connection *connection, struct moment now)
+int session_open(struct connection *connection, struct moment now)
 {
     struct broker *broker = connection->broker;
     struct runtime *runtime = connection->runtime;
     const struct reply *reply = &connection->reply;
-    struct session *session = NULL;
+    struct session *session;
     uint64_t id;
 
-    if (command_read_session(reply->payload, reply->n_payload, &id))
-        session = new_session(runtime, connection, id);
-    if (!session)
-        return false;
+    if (!command_read_session(reply->payload, reply->n_payload, &id)) {
+        runtime->no_session = "was not asked about: the runtime opened none that it names";
+        return -EBADMSG;
+    }
+    session = new_session(runtime, connection, id);
+    if (!session) {
+        runtime->no_session = "was not asked about: memory had run out";
+        return -ENOMEM;
+    }
     connection->session = session;
     runtime->session = session;
     runtime->no_session = NULL;
@@ -141,7 +147,7 @@ bool session_open(struct connection *connection, struct moment now)
                          moment_after(now,
                                       span_from_us(runtime->deadline_length.us + SESSION_TIME.us)));
     runtime_give_away(runtime, connection, now);
-    return true;
+    return 0;
 }
 
 void session_refused(struct connection *connection, struct moment now)

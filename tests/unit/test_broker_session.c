@@ -304,6 +304,27 @@ static enum world_fault says(struct world_runtime *runtime, const struct world_c
     return WORLD_READS_ONLY;
 }
 
+/* It says OK and opens none: that is its fault, and no memory has run out. */
+START_TEST(an_answer_without_a_session)
+{
+    static const uint8_t answer[] = "DOTNET_IPC_V1\0\x18\0\xff\0\0\0id!!";
+    struct words words = {COMMAND_COLLECT_TRACING_2, answer, sizeof answer - 1};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    const struct broker_counters *counters = broker_counters(world->broker);
+
+    runtime->fault = says;
+    runtime->context = &words;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert(!counters->alarms[ALARM_MEMORY]);
+    ck_assert_uint_eq(counters->peer_errors[PEER_SENT_BAD_REPLY], 1);
+    ck_assert(runtime->is_resumed[0]);
+    ck_assert_ptr_nonnull(strstr(step_at(world, "aaaaaaaa", 0)->proof_why, "none that it names"));
+    world_free(world);
+}
+END_TEST
+
 /* Two ports; on one of them the end of the session is asked for and not answered. */
 static struct world_runtime *is_asked_to_stop(struct world *world)
 {
@@ -518,6 +539,7 @@ END_TEST
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
-           a_stop_is_waited_for_in_its_time, what_is_said_after_the_stop_counts,
-           an_operator_kills_meanwhile, a_stall_is_no_failure, many_are_asked_for_at_once,
-           who_comes_goes_before_it, what_a_forgotten_runtime_said, who_stops_asks_for_no_end);
+           an_answer_without_a_session, a_stop_is_waited_for_in_its_time,
+           what_is_said_after_the_stop_counts, an_operator_kills_meanwhile, a_stall_is_no_failure,
+           many_are_asked_for_at_once, who_comes_goes_before_it, what_a_forgotten_runtime_said,
+           who_stops_asks_for_no_end);
