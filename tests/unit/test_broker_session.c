@@ -515,6 +515,29 @@ START_TEST(what_a_forgotten_runtime_said)
 }
 END_TEST
 
+/* A session goes with its daemon, and there is no second one. */
+START_TEST(the_next_daemon_does_not_ask_again)
+{
+    static const enum world_fault faults[] = {WORLD_READS_ONLY, WORLD_ANSWERS};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)faults;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->flight, FLIGHT_SESSION);
+    runtime->fault = NULL;
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_serve(world);
+    ck_assert(runtime->is_resumed[0]);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+    ck_assert_ptr_nonnull(step_at(world, "aaaaaaaa", 0)->proof_why);
+    ck_assert_uint_eq(runtime->n_sessions, 0);
+    world_free(world);
+}
+END_TEST
+
 /* A daemon that goes away starts nothing new, and does not wait for what is only told. */
 START_TEST(who_stops_asks_for_no_end)
 {
@@ -542,4 +565,4 @@ UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            an_answer_without_a_session, a_stop_is_waited_for_in_its_time,
            what_is_said_after_the_stop_counts, an_operator_kills_meanwhile, a_stall_is_no_failure,
            many_are_asked_for_at_once, who_comes_goes_before_it, what_a_forgotten_runtime_said,
-           who_stops_asks_for_no_end);
+           the_next_daemon_does_not_ask_again, who_stops_asks_for_no_end);
