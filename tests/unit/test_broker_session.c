@@ -410,6 +410,33 @@ START_TEST(an_operator_kills_meanwhile)
 }
 END_TEST
 
+/* What was read off its threads may have been another runtime's: each of its ports gets one more
+ * Resume, and at once, also the one that is asked for the end of the session. */
+START_TEST(a_stop_does_not_keep_a_resume_waiting)
+{
+    static const uint32_t first_port[] = {0};
+
+    for (int is_answered = 0; is_answered < 2; is_answered++) {
+        struct world *world = world_new(HEAD PROFILER AUTO);
+        struct world_runtime *runtime = is_asked_to_stop(world);
+        const struct runtime *seen = world_find(world, "aaaaaaaa");
+        unsigned n_taken = runtime->n_taken;
+
+        for (size_t i = 0; is_answered && i < runtime->n_ports; i++) {
+            if (runtime->connections[i]->core == seen->busy)
+                world_send_status(runtime->connections[i], true, 0);
+        }
+        world_settle(world);
+        ck_assert_ptr_nonnull(seen->busy);
+        world_start(world_runtime(world, runtime->process, "bbbbbbbb", first_port, 1));
+        world_serve(world);
+        ck_assert_uint_eq(runtime->n_taken, n_taken + 2);
+        ck_assert_int_eq(runtime->commands[runtime->n_commands - 1].id, COMMAND_RESUME);
+        world_free(world);
+    }
+}
+END_TEST
+
 /* Nobody looks for longer than a rule has: a plan all of whose steps are done has not failed. */
 START_TEST(a_stall_is_no_failure)
 {
@@ -563,6 +590,7 @@ UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
            it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
            an_answer_without_a_session, a_stop_is_waited_for_in_its_time,
-           what_is_said_after_the_stop_counts, an_operator_kills_meanwhile, a_stall_is_no_failure,
-           many_are_asked_for_at_once, who_comes_goes_before_it, what_a_forgotten_runtime_said,
+           what_is_said_after_the_stop_counts, an_operator_kills_meanwhile,
+           a_stop_does_not_keep_a_resume_waiting, a_stall_is_no_failure, many_are_asked_for_at_once,
+           who_comes_goes_before_it, what_a_forgotten_runtime_said,
            the_next_daemon_does_not_ask_again, who_stops_asks_for_no_end);
