@@ -44,10 +44,11 @@ static void check_flight_of(const struct runtime *runtime)
 
     MUST((runtime->flight != FLIGHT_NONE) ==
          (runtime->busy && runtime->busy->state == CONNECTION_BUSY));
-    if (runtime->flight == FLIGHT_STOP) {
-        MUST(runtime->state == RUNTIME_RUNNING);
-    } else if (runtime->flight == FLIGHT_ATTACH) {
-        MUST(runtime->state == RUNTIME_RUNNING && runtime->attach && runtime->attach->is_checked);
+    /* A runtime that runs may be killed meanwhile. */
+    if (runtime->flight == FLIGHT_STOP || runtime->flight == FLIGHT_ATTACH) {
+        MUST(runtime->state == RUNTIME_RUNNING || runtime->state == RUNTIME_KILLING ||
+             runtime->state == RUNTIME_KILLED);
+        MUST(runtime->flight != FLIGHT_ATTACH || (runtime->attach && runtime->attach->is_checked));
     } else if (runtime->flight != FLIGHT_NONE && !runtime_flies_resume(runtime)) {
         MUST(is_plan);
         MUST(moment_is_before(runtime->sent_at,
@@ -145,7 +146,8 @@ static void check_connections(const struct broker *broker)
         MUST(connection->close);
         MUST((connection->state == CONNECTION_SESSION) == (connection->session != NULL));
         MUST(!connection->session || !connection->runtime);
-        n_sessions += connection->session != NULL;
+        MUST(!connection->session || connection->is_for_session);
+        n_sessions += connection->is_for_session;
         MUST((connection->kept != 0) ==
              (connection->runtime && connection->runtime->kept == connection));
         n_kept += connection->kept != 0;

@@ -211,6 +211,7 @@ struct connection {
     struct environment *environment; /* BUSY with ProcessEnvironment, once its reply is there */
     struct environment_value *values;
     size_t n_values;
+    bool is_for_session;     /* it was asked to become one, or is */
     struct session *session; /* SESSION */
     struct action *close;    /* set aside, so that closing cannot fail */
     uint64_t kept;           /* the serial number that it is kept under; 0 */
@@ -281,7 +282,7 @@ struct broker {
     size_t n_connections;
     size_t n_silent;
     struct session_list sessions; /* oldest first */
-    size_t n_sessions;
+    size_t n_sessions;            /* with those that were asked for and not answered yet */
     TAILQ_HEAD(, process) held;
     size_t n_held;               /* handles of processes, which are descriptors too */
     struct runtime_list waiting; /* they are not resumed, and have no connection */
@@ -679,9 +680,9 @@ struct connection *resume_wanted(const struct runtime *runtime);
 /* True when all steps are done and a session is to be opened before Resume. */
 bool session_is_wanted(struct runtime *runtime);
 void session_send(struct runtime *runtime, struct connection *connection, struct moment now);
-/* The reply is whole, and OK. True when the connection is a session now, and none of its runtime's;
- * what follows is said in it. */
-bool session_open(struct connection *connection, struct moment now) MUST_CHECK;
+/* The reply is whole, and OK. 0 when the connection is a session now, and none of its runtime's;
+ * what follows is said in it. -EBADMSG: it names no session; -ENOMEM. */
+int session_open(struct connection *connection, struct moment now) MUST_CHECK;
 /* It will not; on 11 the runtime waits for us to close then (measured). */
 void session_refused(struct connection *connection, struct moment now);
 /* Resume is next: where there is no session, nothing more will be known. */
@@ -695,7 +696,8 @@ void session_deadline(struct connection *connection, struct moment now);
 void session_runtime_ended(struct runtime *runtime, struct moment now);
 /* The runtime is freed, its session goes when it is looked at next. */
 void session_forget_runtime(struct runtime *runtime);
-/* Descriptors are short: the oldest one goes. There has to be one. */
-void session_let_go(struct broker *broker, struct moment now);
-/* Its connection ends. */
+/* Somebody needs its place: the oldest one goes, of a user or, with NULL, of all. False when there
+ * is none. */
+bool session_let_go(struct broker *broker, const struct user *user, struct moment now);
+/* A connection ends, which may be one. */
 void session_connection_closed(struct connection *connection, struct moment now);

@@ -181,9 +181,7 @@ static void make(struct broker *broker, size_t n_kept, struct moment now)
     while (is_full(broker)) {
         if (broker->n_silent > n_kept)
             connection_evict_silent(broker, "descriptors ran short", now);
-        else if (broker->n_sessions > 0)
-            session_let_go(broker, now);
-        else if (!let_go(broker, now))
+        else if (!session_let_go(broker, NULL, now) && !let_go(broker, now))
             break;
     }
     room_judge(broker, now);

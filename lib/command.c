@@ -80,7 +80,7 @@ static const struct command table[COMMAND_COUNT] = {
     ROW(GENERATE_CORE_DUMP,   "GenerateCoreDump",       SET_DUMP,       0x01, 3,  ONCE,       STAYS,           STATUS,       NULL),
     ROW(GENERATE_CORE_DUMP_2, "GenerateCoreDump2",      SET_DUMP,       0x02, 6,  ONCE,       STAYS,           STATUS,       NULL),
     ROW(GENERATE_CORE_DUMP_3, "GenerateCoreDump3",      SET_DUMP,       0x03, 8,  ONCE,       STAYS,           STATUS,       NULL),
-    ROW(STOP_TRACING,         "StopTracing",            SET_EVENT_PIPE, 0x01, 3,  REPEATABLE, NOTHING_TO_UNDO, SESSION,      NULL),
+    ROW(STOP_TRACING,         "StopTracing",            SET_EVENT_PIPE, 0x01, 3,  REPEATABLE, NOTHING_TO_UNDO, SESSION_ID,   NULL),
     ROW(COLLECT_TRACING,      "CollectTracing",         SET_EVENT_PIPE, 0x02, 3,  ONCE,       UNDONE_BY_OTHER, SESSION,      NULL),
     ROW(COLLECT_TRACING_2,    "CollectTracing2",        SET_EVENT_PIPE, 0x03, 5,  ONCE,       UNDONE_BY_OTHER, SESSION,      NULL),
     ROW(COLLECT_TRACING_3,    "CollectTracing3",        SET_EVENT_PIPE, 0x04, 9,  ONCE,       UNDONE_BY_OTHER, SESSION,      NULL),

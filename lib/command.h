@@ -68,6 +68,7 @@ enum command_answer {
     COMMAND_ANSWERS_PROCESS_INFO, /* see process_info.h */
     COMMAND_ANSWERS_ENVIRONMENT,  /* see environment.h; a continuation follows the reply */
     COMMAND_ANSWERS_SESSION,      /* a session id, then a stream on the same connection */
+    COMMAND_ANSWERS_SESSION_ID,   /* a session id alone: that of one which ends */
 };
 
 enum runtime_kind {

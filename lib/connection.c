@@ -171,8 +171,7 @@ void connection_close(struct connection *connection, struct moment now)
         runtime_detached(runtime, connection, was_answered, now);
     }
     identify_nameless_ended(connection, now);
-    if (connection->session)
-        session_connection_closed(connection, now);
+    session_connection_closed(connection, now);
     forget_reply(connection);
     free(connection);
     user_settle(broker, user);
@@ -295,7 +294,13 @@ static void begin_session(struct connection *connection, const uint8_t *bytes, s
 {
     struct runtime *runtime = connection->runtime;
 
-    if (!session_open(connection, now)) {
+    switch (session_open(connection, now)) {
+    case 0:
+        break;
+    case -EBADMSG:
+        reject(connection, PEER_SENT_BAD_REPLY, "opened a session without naming it", now);
+        return;
+    default:
         broker_out_of_memory(connection->broker, now);
         connection_close(connection, now);
         return;

@@ -274,6 +274,16 @@ static bool is_over_connection_limit(const struct connection *connection)
            !is_awaited(connection);
 }
 
+/* Sessions, which only tell, go before anybody is over the limit. */
+static bool has_no_place(const struct connection *connection, struct moment now)
+{
+    while (is_over_connection_limit(connection)) {
+        if (!session_let_go(connection->broker, connection->user, now))
+            return true;
+    }
+    return false;
+}
+
 void identify_connection(struct connection *connection, struct moment now)
 {
     struct broker *broker = connection->broker;
@@ -283,7 +293,7 @@ void identify_connection(struct connection *connection, struct moment now)
         runtime_attach(runtime, connection, now);
         return;
     }
-    if (is_over_connection_limit(connection)) {
+    if (has_no_place(connection, now)) {
         broker_peer_error(broker, PEER_OVER_LIMIT, &connection->peer, NULL,
                           "its user has more connections than limits.connections_per_user", now);
         be_unknown(connection, CONNECTION_LEAVING, now);

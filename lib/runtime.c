@@ -474,7 +474,7 @@ void runtime_detached(struct runtime *runtime, struct connection *connection, bo
     runtime_watch_alive(runtime, now);
     if (keep_held(runtime, now))
         runtime_mark_progress(runtime, now);
-    if (flight == FLIGHT_STOP && runtime->state == RUNTIME_RUNNING)
+    if (was_busy && flight == FLIGHT_STOP && runtime->state == RUNTIME_RUNNING)
         runtime_set_next(runtime, MOMENT_NEVER);
     if (was_busy && is_resume(flight))
         resume_lost(runtime, now);

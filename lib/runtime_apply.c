@@ -539,8 +539,9 @@ static bool is_complete(struct runtime *runtime)
            !plan_next(&runtime->plan) && !plan_has_failed(&runtime->plan);
 }
 
-/* Whatever is under way ends here; the connection in use is free for Resume or is closed. */
-static void settle(struct runtime *runtime, const char *why, struct moment now)
+/* Whatever is under way ends here; the connection in use is free for Resume or is closed. True when
+ * the plan was complete. */
+static bool settle(struct runtime *runtime, const char *why, struct moment now)
 {
     struct step *step = runtime->flight == FLIGHT_STEP ? runtime->step : NULL;
     struct connection *busy = util_take(&runtime->busy);
@@ -557,17 +558,22 @@ static void settle(struct runtime *runtime, const char *why, struct moment now)
     runtime->flight = FLIGHT_NONE;
     if (busy)
         connection_close(busy, now);
+    return was_complete;
 }
 
 void apply_stop(struct runtime *runtime, const char *why, bool is_forced, struct moment now)
 {
     enum runtime_state state = runtime->state;
+    bool was_complete;
 
     if (state >= RUNTIME_RESUMING)
         return;
-    settle(runtime, why, now);
+    was_complete = settle(runtime, why, now);
     if (state == RUNTIME_HELD || is_forced)
         resume_begin(runtime, runtime->outcome, why, now);
+    else if (was_complete)
+        /* Only its session, or the end of a connection, was still waited for. */
+        finish(runtime, runtime->outcome, why, now);
     else
         fail_finally(runtime, runtime->outcome, why, now);
 }
@@ -575,7 +581,7 @@ void apply_stop(struct runtime *runtime, const char *why, bool is_forced, struct
 void apply_abandon(struct runtime *runtime, const char *why, struct moment now)
 {
     if (runtime->state < RUNTIME_RESUMING)
-        settle(runtime, why, now);
+        (void)settle(runtime, why, now);
     kill_begin(runtime, why, now);
 }
 

@@ -273,6 +273,11 @@ static bool resume_all(struct runtime *runtime, struct moment now)
         if (connection->state == CONNECTION_IDLE)
             runtime->again_up_to = connection->serial;
     }
+    /* The end of its session is less urgent, and who comes back from that is counted anew. */
+    if (runtime->busy && runtime->state == RUNTIME_RUNNING && runtime->flight != FLIGHT_ATTACH) {
+        runtime->n_ports = 0;
+        connection_close(runtime->busy, now);
+    }
     if (runtime->busy || !resume_again_wanted(runtime))
         return false;
     resume_advance(runtime, now);

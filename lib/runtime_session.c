@@ -18,6 +18,7 @@
  * which what was said at the end is read.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "lib/broker_core.h"
@@ -75,6 +76,13 @@ bool session_is_wanted(struct runtime *runtime)
 
 /* Opening. */
 
+static void count(struct connection *connection)
+{
+    connection->is_for_session = true;
+    connection->broker->n_sessions++;
+    connection->user->n_sessions++;
+}
+
 void session_send(struct runtime *runtime, struct connection *connection, struct moment now)
 {
     struct bytes message;
@@ -90,6 +98,8 @@ void session_send(struct runtime *runtime, struct connection *connection, struct
         runtime->was_session_tried =
             runtime_send(runtime, connection, FLIGHT_SESSION, COMMAND_COLLECT_TRACING_2, &message,
                          apply_answer_deadline(runtime, now), now);
+        if (runtime->was_session_tried)
+            count(connection);
     }
     bytes_deinit(&message);
 }
@@ -111,30 +121,33 @@ static struct session *new_session(struct runtime *runtime, struct connection *c
     return session;
 }
 
-bool session_open(struct connection *connection, struct moment now)
+int session_open(struct connection *connection, struct moment now)
 {
     struct broker *broker = connection->broker;
     struct runtime *runtime = connection->runtime;
     const struct reply *reply = &connection->reply;
-    struct session *session = NULL;
+    struct session *session;
     uint64_t id;
 
-    if (command_read_session(reply->payload, reply->n_payload, &id))
-        session = new_session(runtime, connection, id);
-    if (!session)
-        return false;
+    if (!command_read_session(reply->payload, reply->n_payload, &id)) {
+        runtime->no_session = "was not asked about: the runtime opened none that it names";
+        return -EBADMSG;
+    }
+    session = new_session(runtime, connection, id);
+    if (!session) {
+        runtime->no_session = "was not asked about: memory had run out";
+        return -ENOMEM;
+    }
     connection->session = session;
     runtime->session = session;
     runtime->no_session = NULL;
     TAILQ_INSERT_TAIL(&broker->sessions, session, link);
-    broker->n_sessions++;
-    connection->user->n_sessions++;
     /* Resume comes within the deadline of the rule, unless something holds it up. */
     connection_set_state(connection, CONNECTION_SESSION,
                          moment_after(now,
                                       span_from_us(runtime->deadline_length.us + SESSION_TIME.us)));
     runtime_give_away(runtime, connection, now);
-    return true;
+    return 0;
 }
 
 void session_refused(struct connection *connection, struct moment now)
@@ -162,7 +175,7 @@ static bool take(const struct session *session, struct moment now)
 {
     struct told told = {session->runtime, now};
 
-    return !session->runtime || proof_take(&session->runtime->plan, &session->receipt, tell, &told);
+    return proof_take(&session->runtime->plan, &session->receipt, tell, &told);
 }
 
 static void close_proof(struct runtime *runtime, const char *why, struct moment now)
@@ -201,8 +214,9 @@ void session_advance(struct runtime *runtime, struct moment now)
     struct connection *connection;
     struct bytes message;
 
+    /* A daemon that goes away starts nothing new; the session ends with its connection. */
     if (!session || !session->is_stopping || session->was_stopped || runtime->busy ||
-        runtime->state != RUNTIME_RUNNING)
+        runtime->state != RUNTIME_RUNNING || runtime->broker->is_stopping)
         return;
     connection = runtime_free_connection(runtime);
     if (!connection)
@@ -210,9 +224,11 @@ void session_advance(struct runtime *runtime, struct moment now)
     session->was_stopped = true;
     bytes_init(&message, WIRE_MESSAGE_MAX);
     /* Without memory for it, or an answer, the session ends with its connection. */
-    if (command_write_stop_tracing(&message, session->id) == 0)
-        (void)!runtime_send(runtime, connection, FLIGHT_STOP, COMMAND_STOP_TRACING, &message,
-                            moment_after(now, SESSION_STOP_TIME), now);
+    if (command_write_stop_tracing(&message, session->id) != 0)
+        broker_out_of_memory(runtime->broker, now);
+    else if (!runtime_send(runtime, connection, FLIGHT_STOP, COMMAND_STOP_TRACING, &message,
+                           moment_after(now, SESSION_STOP_TIME), now))
+        runtime_set_next(runtime, MOMENT_NEVER);
     bytes_deinit(&message);
 }
 
@@ -223,6 +239,11 @@ void session_bytes(struct connection *connection, const uint8_t *bytes, size_t l
 {
     struct session *session = connection->session;
 
+    /* The names that are looked out for went with it. */
+    if (!session->runtime) {
+        connection_close(connection, now);
+        return;
+    }
     session->n_bytes += length;
     receipt_take(&session->receipt, bytes, length);
     if (take(session, now))
@@ -272,14 +293,21 @@ void session_forget_runtime(struct runtime *runtime)
                  (struct moment){INT64_MIN / 2});
 }
 
-void session_let_go(struct broker *broker, struct moment now)
+bool session_let_go(struct broker *broker, const struct user *user, struct moment now)
 {
-    connection_close(TAILQ_FIRST(&broker->sessions)->connection, now);
+    const struct session *session;
+
+    TAILQ_FOREACH(session, &broker->sessions, link) {
+        if (!user || session->connection->user == user) {
+            connection_close(session->connection, now);
+            return true;
+        }
+    }
+    return false;
 }
 
-void session_connection_closed(struct connection *connection, struct moment now)
+static void end(struct session *session, struct moment now)
 {
-    struct session *session = util_take(&connection->session);
     struct runtime *runtime = session->runtime;
 
     receipt_close(&session->receipt);
@@ -288,9 +316,19 @@ void session_connection_closed(struct connection *connection, struct moment now)
         close_proof(runtime, proof_silence(&session->receipt), now);
         runtime->session = NULL;
     }
-    TAILQ_REMOVE(&connection->broker->sessions, session, link);
-    connection->broker->n_sessions--;
-    connection->user->n_sessions--;
+    TAILQ_REMOVE(&session->connection->broker->sessions, session, link);
     receipt_deinit(&session->receipt);
     free(session);
+}
+
+void session_connection_closed(struct connection *connection, struct moment now)
+{
+    struct session *session = util_take(&connection->session);
+
+    if (session)
+        end(session, now);
+    if (!connection->is_for_session)
+        return;
+    connection->broker->n_sessions--;
+    connection->user->n_sessions--;
 }

@@ -14,11 +14,12 @@
 #include "lib/policy.h"
 #include "tests/sim/world.h"
 #include "tests/unit/unit_memory.h"
+#include "tests/unit/unit_nettrace.h"
 
 #define RULE(name, more)                                                                       \
     "  - { name: " name ", match: { exe: /" name " },\n"                                       \
     "      env: { ONE: \"1\", OLD: \"new\", GONE: null },\n"                                   \
-    "      profilers: [ { clsid: cf0d821e-299b-5307-a3d8-b283c03916dd, path: /opt/p.so } ],\n" \
+    "      profilers: [ { clsid: d1a60d3b-7e57-4c0d-9a3e-5b1f0c2d4e61, path: /opt/p.so } ],\n" \
     "      startup_hooks: [ { path: /opt/a.dll } ]" more " }\n"
 
 static const char policy[] =
@@ -27,9 +28,9 @@ static const char policy[] =
     "  - { name: runtime, path: /run/diagport/runtime.sock }\n"
     "  - { name: second, path: /run/diagport/second.sock }\n"
     "control: { path: /run/diagport/control.sock }\n"
-    "defaults: { hold_limit: 2s }\n"
+    "defaults: { hold_limit: 2s, verify: off }\n"
     "limits: { history: { records: 1 } }\n"
-    "rules:\n" RULE("resume", "") RULE("hold", ", on_failure: hold")
+    "rules:\n" RULE("resume", "") RULE("hold", ", on_failure: hold") RULE("prove", ", verify: auto")
         RULE("watch",
              ", mode: observe") "  - { name: left, match: { exe: /left }, ignore: true }\n";
 
@@ -41,6 +42,9 @@ static const struct world_file files[] = {
     {.path = "/run/diagport/runtime.sock", .mode = 0140666, .inode = 100},
     {.path = "/run/diagport/second.sock", .mode = 0140666, .inode = 101},
 };
+
+/* What a runtime says of a profiler and a hook. */
+static struct bytes said;
 
 /* How often the broker has allocated, and when it fails. */
 struct shortage {
@@ -110,6 +114,37 @@ static struct world_runtime *is_asked_for_everything(struct world *world)
     world_set_variable(runtime, "DOTNET_DiagnosticPorts",
                        "/run/diagport/runtime.sock;/run/diagport/second.sock");
     world_start(runtime);
+    return runtime;
+}
+
+static struct world_runtime *is_proved(struct world *world)
+{
+    struct world_runtime *runtime = runtime_in(world, "/prove", "aaaaaaaa");
+
+    runtime->said = said.data;
+    runtime->said_length = said.length;
+    world_start(runtime);
+    return runtime;
+}
+
+/* It says nothing, and its session has to be stopped. */
+static struct world_runtime *is_not_proved(struct world *world)
+{
+    struct world_runtime *runtime = runtime_in(world, "/prove", "aaaaaaaa");
+
+    world_start(runtime);
+    return runtime;
+}
+
+/* What it said last is read after its end. */
+static struct world_runtime *is_proved_at_its_end(struct world *world)
+{
+    struct world_runtime *runtime = is_proved(world);
+
+    world_serve(world);
+    if (runtime->session && !runtime->session->is_closed)
+        world_send(runtime->session, said.data, said.length);
+    world_kill(world, runtime->process);
     return runtime;
 }
 
@@ -269,6 +304,9 @@ static const struct life {
 } lives[] = {
     {"gets a plan", gets_a_plan},
     {"is asked for everything", is_asked_for_everything},
+    {"is proved", is_proved},
+    {"is not proved", is_not_proved},
+    {"is proved at its end", is_proved_at_its_end},
     {"is taken back", is_taken_back},
     {"does not answer", does_not_answer},
     {"is held", is_held},
@@ -336,7 +374,18 @@ START_TEST(every_allocation_of_a_life_may_fail)
 }
 END_TEST
 
+static void record(void)
+{
+    said = unit_nettrace_recorded("hooks-profiler", 10);
+}
+
+static void forget(void)
+{
+    bytes_deinit(&said);
+}
+
 void unit_add_tests(TCase *tests)
 {
+    tcase_add_checked_fixture(tests, record, forget);
     tcase_add_loop_test(tests, every_allocation_of_a_life_may_fail, 0, ARRAY_LENGTH(lives));
 }

@@ -284,6 +284,313 @@ START_TEST(who_says_too_much_is_not_listened_to)
 }
 END_TEST
 
+/* What is sent instead of an answer, byte for byte. */
+struct words {
+    enum command_id about;
+    const void *bytes;
+    size_t length;
+};
+
+static enum world_fault says(struct world_runtime *runtime, const struct world_command *command,
+                             uint32_t *ret_hresult)
+{
+    const struct words *words = runtime->context;
+
+    *ret_hresult = HRESULT_FAIL;
+    if (command->id != words->about)
+        return WORLD_ANSWERS;
+    if (words->length > 0)
+        world_send(runtime->connections[0], words->bytes, words->length);
+    return WORLD_READS_ONLY;
+}
+
+/* It says OK and opens none: that is its fault, and no memory has run out. */
+START_TEST(an_answer_without_a_session)
+{
+    static const uint8_t answer[] = "DOTNET_IPC_V1\0\x18\0\xff\0\0\0id!!";
+    struct words words = {COMMAND_COLLECT_TRACING_2, answer, sizeof answer - 1};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    const struct broker_counters *counters = broker_counters(world->broker);
+
+    runtime->fault = says;
+    runtime->context = &words;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert(!counters->alarms[ALARM_MEMORY]);
+    ck_assert_uint_eq(counters->peer_errors[PEER_SENT_BAD_REPLY], 1);
+    ck_assert(runtime->is_resumed[0]);
+    ck_assert_ptr_nonnull(strstr(step_at(world, "aaaaaaaa", 0)->proof_why, "none that it names"));
+    world_free(world);
+}
+END_TEST
+
+/* Two ports; on one of them the end of the session is asked for and not answered. */
+static struct world_runtime *is_asked_to_stop(struct world *world)
+{
+    static const uint32_t both[] = {0, 1};
+    static const enum world_fault faults[] = {WORLD_ANSWERS, WORLD_READS_ONLY};
+    struct world_process *process = world_process(world, "/app",
+                                                  "DOTNET_DiagnosticPorts=/run/diagport/"
+                                                  "runtime.sock;/run/diagport/second.sock\0");
+    struct world_runtime *runtime;
+
+    process->files = files;
+    process->n_files = ARRAY_LENGTH(files);
+    runtime = world_runtime(world, process, "aaaaaaaa", both, ARRAY_LENGTH(both));
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)faults;
+    world_start(runtime);
+    world_serve(world);
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->flight, FLIGHT_STOP);
+    return runtime;
+}
+
+/* The end of another one of its connections is not the end of that. */
+START_TEST(a_stop_is_waited_for_in_its_time)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = is_asked_to_stop(world);
+    const struct runtime *seen = world_find(world, "aaaaaaaa");
+
+    for (size_t i = 0; i < runtime->n_ports; i++) {
+        if (runtime->connections[i]->core != seen->busy)
+            world_end(runtime->connections[i]);
+    }
+    world_settle(world);
+    ck_assert_uint_eq(seen->n_connections, 1);
+    world_pass(world, span_from_us(SESSION_STOP_TIME.us + 1000), false);
+    ck_assert_ptr_null(seen->busy);
+    ck_assert_uint_eq(world->broker->n_unanswered, 0);
+    world_free(world);
+}
+END_TEST
+
+/* The answer to a stop is not the beginning of a session, and what is still said in the one there
+ * is counts. */
+START_TEST(what_is_said_after_the_stop_counts)
+{
+    static const uint8_t answer[] = "DOTNET_IPC_V1\0\x1c\0\xff\0\0\0\x10\x32\x54\x76\0\0\0\0";
+    struct words words = {COMMAND_STOP_TRACING, answer, sizeof answer - 1};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct bytes stream = unit_nettrace_recorded("initialize-fails", 10);
+
+    runtime->fault = says;
+    runtime->context = &words;
+    world_start(runtime);
+    world_serve(world);
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert_ptr_nonnull(strstr(world_story(runtime), "StopTracing"));
+    world_end(runtime->connections[0]);
+    world_settle(world);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_OPEN);
+    world_send(runtime->session, stream.data, stream.length);
+    world_settle(world);
+    ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_NOT_LOADED);
+    ck_assert_uint_eq(world->broker->n_sessions, 0);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
+START_TEST(an_operator_kills_meanwhile)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = is_asked_to_stop(world);
+    struct runtime *seen;
+
+    ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &seen), BROKER_FOUND_ONE);
+    ck_assert_int_eq(broker_kill(seen, world->now), BROKER_DONE);
+    broker_check(world->broker);
+    world_settle(world);
+    ck_assert(runtime->process->was_killed);
+    world_free(world);
+}
+END_TEST
+
+/* What was read off its threads may have been another runtime's: each of its ports gets one more
+ * Resume, and at once, also the one that is asked for the end of the session. */
+START_TEST(a_stop_does_not_keep_a_resume_waiting)
+{
+    static const uint32_t first_port[] = {0};
+
+    for (int is_answered = 0; is_answered < 2; is_answered++) {
+        struct world *world = world_new(HEAD PROFILER AUTO);
+        struct world_runtime *runtime = is_asked_to_stop(world);
+        const struct runtime *seen = world_find(world, "aaaaaaaa");
+        unsigned n_taken = runtime->n_taken;
+
+        for (size_t i = 0; is_answered && i < runtime->n_ports; i++) {
+            if (runtime->connections[i]->core == seen->busy)
+                world_send_status(runtime->connections[i], true, 0);
+        }
+        world_settle(world);
+        ck_assert_ptr_nonnull(seen->busy);
+        world_start(world_runtime(world, runtime->process, "bbbbbbbb", first_port, 1));
+        world_serve(world);
+        ck_assert_uint_eq(runtime->n_taken, n_taken + 2);
+        ck_assert_int_eq(runtime->commands[runtime->n_commands - 1].id, COMMAND_RESUME);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* Nobody looks for longer than a rule has: a plan all of whose steps are done has not failed. */
+START_TEST(a_stall_is_no_failure)
+{
+    static const enum world_fault faults[] = {WORLD_READS_ONLY, WORLD_ANSWERS};
+    static const char *const policies[] = {
+        HEAD PROFILER AUTO "    on_failure: kill\n",
+        HEAD PROFILER AUTO "    on_failure: hold\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
+        struct world *world = world_new(policies[i]);
+        struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+        runtime->fault = fault_of;
+        runtime->context = (void *)(uintptr_t)faults;
+        world_start(runtime);
+        world_serve(world);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->flight, FLIGHT_SESSION);
+        world_stall(world, span_from_s(30));
+        world_wake(world);
+        world_serve(world);
+        ck_assert(!runtime->process->was_killed);
+        ck_assert(runtime->is_resumed[0]);
+        ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+        world_free(world);
+    }
+}
+END_TEST
+
+/* They are counted from when they are asked for, not from when they are answered. */
+START_TEST(many_are_asked_for_at_once)
+{
+    enum { SHARE = SESSION_MAX / SESSION_SHARES, N = SHARE + 8 };
+    struct world *world = world_new(HEAD HOOK AUTO);
+    struct world_runtime *runtimes[N];
+
+    for (size_t i = 0; i < N; i++) {
+        char cookie[9];
+
+        snprintf(cookie, sizeof cookie, "%08zx", i + 1);
+        runtimes[i] = runtime_in(world, cookie);
+        world_start(runtimes[i]);
+    }
+    /* The same command for all, and then the next one. */
+    for (bool is_over = false; !is_over;) {
+        is_over = true;
+        for (size_t i = 0; i < N; i++)
+            is_over &= !world_serve_one(runtimes[i]);
+    }
+    ck_assert_uint_eq(world->broker->n_sessions, SHARE);
+    world_free(world);
+}
+END_TEST
+
+/* Nobody is over the limit of his user because of what is only there to tell. */
+START_TEST(who_comes_goes_before_it)
+{
+    struct world *world = world_new("limits: { connections_per_user: 3 }\n" HEAD PROFILER AUTO);
+    static const char *const cookies[] = {"aaaaaaaa", "bbbbbbbb", "cccccccc"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cookies); i++) {
+        struct world_runtime *runtime = runtime_in(world, cookies[i]);
+
+        world_start(runtime);
+        world_serve(world);
+        ck_assert_ptr_nonnull(world_find(world, cookies[i]));
+        ck_assert_int_eq(world_find(world, cookies[i])->outcome, OUTCOME_APPLIED);
+    }
+    ck_assert_uint_eq(broker_counters(world->broker)->peer_errors[PEER_OVER_LIMIT], 0);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 3);
+    world_free(world);
+}
+END_TEST
+
+/* It ended and is forgotten, and with it the policy that names its hooks: what is still in its
+ * session is nobody's. */
+START_TEST(what_a_forgotten_runtime_said)
+{
+    struct world *world = world_new(HEAD HOOK AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct world_runtime *other = runtime_in(world, "bbbbbbbb");
+    struct bytes stream = unit_nettrace_recorded("hook", 10);
+
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_uint_eq(world->broker->n_sessions, 1);
+    /* The world keeps that many, and the daemon none. */
+    for (int i = 0; i < WORLD_POLICIES_MAX; i++)
+        ck_assert(world_set_policy(world, "limits: { history: { records: 1 } }\n" HEAD HOOK AUTO));
+    world_start(other);
+    world_serve(world);
+    world->is_network_slow = true;
+    world_send(runtime->session, stream.data, stream.length);
+    world_kill(world, runtime->process);
+    broker_process_ended(world->broker, world_find(world, "aaaaaaaa")->process->id, world->now);
+    world_kill(world, other->process);
+    broker_process_ended(world->broker, world_find(world, "bbbbbbbb")->process->id, world->now);
+    ck_assert_ptr_null(world_find(world, "aaaaaaaa"));
+    world_hear(world);
+    ck_assert_uint_eq(broker_counters(world->broker)->n_connections, 0);
+    world_free(world);
+    bytes_deinit(&stream);
+}
+END_TEST
+
+/* A session goes with its daemon, and there is no second one. */
+START_TEST(the_next_daemon_does_not_ask_again)
+{
+    static const enum world_fault faults[] = {WORLD_READS_ONLY, WORLD_ANSWERS};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)faults;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->flight, FLIGHT_SESSION);
+    runtime->fault = NULL;
+    world_restart(world, BROKER_TRUSTS_RECORDS);
+    world_serve(world);
+    ck_assert(runtime->is_resumed[0]);
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->outcome, OUTCOME_APPLIED);
+    ck_assert_ptr_nonnull(step_at(world, "aaaaaaaa", 0)->proof_why);
+    ck_assert_uint_eq(runtime->n_sessions, 0);
+    world_free(world);
+}
+END_TEST
+
+/* A daemon that goes away starts nothing new, and does not wait for what is only told. */
+START_TEST(who_stops_asks_for_no_end)
+{
+    static const enum world_fault faults[] = {WORLD_ANSWERS, WORLD_READS_ONLY};
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)faults;
+    world_start(runtime);
+    world_serve(world);
+    ck_assert_uint_eq(world->broker->n_sessions, 1);
+    world_stop(world, BROKER_STOP_RESUME);
+    ck_assert(broker_is_quiet(world->broker));
+    world_pass(world, span_from_us(SESSION_TIME.us + 1000), true);
+    ck_assert(broker_is_quiet(world->broker));
+    ck_assert_ptr_null(strstr(world_story(runtime), "StopTracing"));
+    world_free(world);
+}
+END_TEST
+
 UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
            nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
-           it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to);
+           it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
+           an_answer_without_a_session, a_stop_is_waited_for_in_its_time,
+           what_is_said_after_the_stop_counts, an_operator_kills_meanwhile,
+           a_stop_does_not_keep_a_resume_waiting, a_stall_is_no_failure, many_are_asked_for_at_once,
+           who_comes_goes_before_it, what_a_forgotten_runtime_said,
+           the_next_daemon_does_not_ask_again, who_stops_asks_for_no_end);
