@@ -181,6 +181,8 @@ void proof_close(struct plan *plan, const char *why, proof_known *known, void *c
 
 const char *proof_silence(const struct receipt *receipt)
 {
+    if (receipt->stream == RECEIPT_UNREADABLE && receipt->why == NETTRACE_E_MEMORY)
+        return "is not known of: memory ran out while the runtime spoke of it";
     if (receipt->stream == RECEIPT_UNREADABLE)
         return "is not known of: what the runtime says of it cannot be read by this version";
     if (receipt->has_gaps)

@@ -246,6 +246,8 @@ void session_bytes(struct connection *connection, const uint8_t *bytes, size_t l
     }
     session->n_bytes += length;
     receipt_take(&session->receipt, bytes, length);
+    if (session->receipt.why == NETTRACE_E_MEMORY)
+        broker_out_of_memory(connection->broker, now);
     if (take(session, now))
         stop(session, now);
     /* The rest of one that is stopped is only read away. */

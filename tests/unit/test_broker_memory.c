@@ -330,6 +330,18 @@ static bool is_as_it_was(const struct world_runtime *runtime)
            strcmp(gone, "here") == 0;
 }
 
+/* What could not be kept of what it said is not its fault. */
+static bool is_called_unreadable(const struct runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->plan.n_steps; i++) {
+        const char *why = runtime->plan.steps[i].proof_why;
+
+        if (why && strstr(why, "cannot be read"))
+            return true;
+    }
+    return false;
+}
+
 static void check(const struct life *life, const struct world_runtime *runtime, size_t fails_at)
 {
     const struct runtime *seen = world_find(runtime->world, "aaaaaaaa");
@@ -338,6 +350,8 @@ static void check(const struct life *life, const struct world_runtime *runtime, 
     for (size_t i = 0; i < runtime->n_ports; i++)
         ck_assert_msg(runtime->is_resumed[i], "%s, allocation %zu: port %zu waits for ever: %s",
                       life->name, fails_at, i, world_story(runtime));
+    ck_assert_msg(!seen || !is_called_unreadable(seen), "%s, allocation %zu: unreadable? %s",
+                  life->name, fails_at, world_story(runtime));
     if (seen && seen->outcome == OUTCOME_APPLIED)
         ck_assert_msg(has_all, "%s, allocation %zu: applied? %s", life->name, fails_at,
                       world_story(runtime));

@@ -12,6 +12,7 @@
 
 #include "lib/broker_core.h"
 #include "lib/hresult.h"
+#include "lib/proof.h"
 #include "tests/sim/world.h"
 #include "tests/unit/unit_nettrace.h"
 
@@ -586,11 +587,206 @@ START_TEST(who_stops_asks_for_no_end)
 }
 END_TEST
 
-UNIT_TESTS(it_is_opened_last_and_stopped_when_all_is_known, silence_ends,
-           nobody_waits_for_a_session, what_was_said_before_the_end_counts, whom_it_is_opened_for,
-           it_is_none_of_the_ports, it_goes_first, who_says_too_much_is_not_listened_to,
-           an_answer_without_a_session, a_stop_is_waited_for_in_its_time,
-           what_is_said_after_the_stop_counts, an_operator_kills_meanwhile,
-           a_stop_does_not_keep_a_resume_waiting, a_stall_is_no_failure, many_are_asked_for_at_once,
-           who_comes_goes_before_it, what_a_forgotten_runtime_said,
-           the_next_daemon_does_not_ask_again, who_stops_asks_for_no_end);
+/* The stream right behind the answer and before Resume, in two pieces of all sizes. */
+START_TEST(what_is_said_at_once)
+{
+    static const uint8_t answer[] = "DOTNET_IPC_V1\0\x1c\0\xff\0\0\0\x10\x32\x54\x76\0\0\0\0";
+    enum { ANSWER_SIZE = sizeof answer - 1, AROUND = 40 };
+    struct bytes stream = unit_nettrace_recorded("loaded", 10), said;
+    struct words words = {.about = COMMAND_COLLECT_TRACING_2};
+
+    bytes_init(&said, SIZE_MAX - 1);
+    bytes_put_run(&said, answer, ANSWER_SIZE);
+    bytes_put_run(&said, stream.data, stream.length);
+    words.bytes = said.data;
+    words.length = said.length;
+    for (size_t size = 1; size < ANSWER_SIZE + AROUND; size++) {
+        struct world *world = world_new(HEAD PROFILER AUTO);
+        struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+
+        runtime->fault = says;
+        runtime->context = &words;
+        world_start(runtime);
+        while (!strstr(world_story(runtime), "CollectTracing2")) {
+            world->is_network_slow = strstr(world_story(runtime), "profiler") != NULL;
+            ck_assert(world_serve_one(runtime) || world->is_network_slow);
+            if (world->is_network_slow && !strstr(world_story(runtime), "CollectTracing2"))
+                world_deliver_all(world);
+        }
+        ck_assert(world_deliver(runtime->connections[0], size));
+        world_settle_all_but_queues(world);
+        world_hear(world);
+        ck_assert_int_eq(step_at(world, "aaaaaaaa", 0)->proof, PROOF_LOADED);
+        ck_assert_uint_eq(world->broker->n_sessions, 0);
+        world_connect_port(runtime, 0);
+        world_serve(world);
+        ck_assert(runtime->is_resumed[0]);
+        world_free(world);
+    }
+    bytes_deinit(&said);
+    bytes_deinit(&stream);
+}
+END_TEST
+
+enum event {
+    EVENT_DESCRIPTORS,
+    EVENT_HOLD,
+    EVENT_RESUME,
+    EVENT_KILL,
+    EVENT_RELOAD,
+    EVENT_STOP_KEEP,
+    EVENT_STOP_RESUME,
+    EVENT_RESTART,
+    EVENT_STALL,
+    EVENT_PORT_ENDS,
+    EVENT_SESSION_ENDS,
+    EVENT_DEATH,
+    EVENT_EXEC,
+    EVENTS,
+};
+
+static void end_if_open(struct world_connection *connection)
+{
+    if (connection && !connection->is_closed && !connection->has_ended)
+        world_end(connection);
+}
+
+static void happens(enum event event, struct world *world, struct world_runtime *runtime)
+{
+    struct runtime *seen;
+    bool is_there = broker_find(world->broker, "aaaaaaaa", &seen) == BROKER_FOUND_ONE;
+
+    switch (event) {
+    case EVENT_DESCRIPTORS:
+        broker_descriptors_ran_out(world->broker, world->now);
+        break;
+    case EVENT_HOLD:
+        if (is_there)
+            (void)broker_hold(seen, span_from_s(20), world->now);
+        break;
+    case EVENT_RESUME:
+        if (is_there)
+            (void)broker_resume(seen, world->now);
+        break;
+    case EVENT_KILL:
+        if (is_there)
+            (void)broker_kill(seen, world->now);
+        break;
+    case EVENT_RELOAD:
+        ck_assert(world_set_policy(world, HEAD HOOK AUTO));
+        break;
+    case EVENT_STOP_KEEP:
+        world_stop(world, BROKER_STOP_KEEP);
+        world_restart(world, BROKER_TRUSTS_RECORDS);
+        break;
+    case EVENT_STOP_RESUME:
+        world_stop(world, BROKER_STOP_RESUME);
+        break;
+    case EVENT_RESTART:
+        world_restart(world, BROKER_TRUSTS_RECORDS);
+        break;
+    case EVENT_STALL:
+        world_stall(world, span_from_s(30));
+        world_wake(world);
+        break;
+    case EVENT_PORT_ENDS:
+        end_if_open(runtime->connections[0]);
+        break;
+    case EVENT_SESSION_ENDS:
+        end_if_open(runtime->session);
+        break;
+    case EVENT_DEATH:
+        world_kill(world, runtime->process);
+        break;
+    case EVENT_EXEC:
+        end_if_open(runtime->connections[0]);
+        end_if_open(runtime->session);
+        world_start(world_runtime(world, runtime->process, "bbbbbbbb", first, 1));
+        break;
+    case EVENTS:
+        break;
+    }
+    world_settle(world);
+    if (runtime->process->was_killed)
+        world_kill(world, runtime->process);
+}
+
+static const enum world_fault habits[][2] = {
+    {WORLD_ANSWERS, WORLD_ANSWERS},
+    {WORLD_ANSWERS, WORLD_READS_ONLY},
+    {WORLD_READS_ONLY, WORLD_ANSWERS},
+    {WORLD_ANSWERS_HALF, WORLD_CLOSES},
+};
+
+/* After how many commands; and whether its profiler is spoken of. */
+static void let_happen(enum event event, unsigned after, const enum world_fault habit[static 2],
+                       bool is_said)
+{
+    struct world *world = world_new(HEAD PROFILER AUTO);
+    struct world_runtime *runtime = runtime_in(world, "aaaaaaaa");
+    struct bytes stream = said_loaded();
+    const struct runtime *seen;
+
+    runtime->fault = fault_of;
+    runtime->context = (void *)(uintptr_t)habit;
+    runtime->said = stream.data;
+    runtime->said_length = is_said ? stream.length : 0;
+    world_start(runtime);
+    for (unsigned i = 0; i < after; i++) {
+        if (!world_serve_one(runtime))
+            world_pass(world, span_from_ms(1200), false);
+    }
+    happens(event, world, runtime);
+    world_pass(world, span_from_s(60), true);
+    seen = world_find(world, "aaaaaaaa");
+    ck_assert_msg(runtime->is_resumed[0] || runtime->process->is_dead || event == EVENT_EXEC,
+                  "event %u after %u: %s", event, after, world_story(runtime));
+    ck_assert_msg(world->broker->n_sessions == 0 && world->broker->n_unanswered == 0,
+                  "event %u after %u is not over: %s", event, after, world_story(runtime));
+    for (size_t i = 0; seen && i < seen->plan.n_steps; i++)
+        ck_assert_msg(!proof_is_about(&seen->plan.steps[i]) ||
+                          seen->plan.steps[i].proof != PROOF_OPEN,
+                      "event %u after %u leaves it open: %s", event, after, world_story(runtime));
+    world_free(world);
+    bytes_deinit(&stream);
+}
+
+/* At each moment of a life with a session: nobody hangs, and nothing of it stays. */
+START_TEST(whatever_happens)
+{
+    for (unsigned after = 0; after < 9; after++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(habits); i++) {
+            let_happen((enum event)_i, after, habits[i], true);
+            let_happen((enum event)_i, after, habits[i], false);
+        }
+    }
+}
+END_TEST
+
+void unit_add_tests(TCase *tests)
+{
+    const TTest *const once[] = {it_is_opened_last_and_stopped_when_all_is_known,
+                                 silence_ends,
+                                 nobody_waits_for_a_session,
+                                 what_was_said_before_the_end_counts,
+                                 whom_it_is_opened_for,
+                                 it_is_none_of_the_ports,
+                                 it_goes_first,
+                                 who_says_too_much_is_not_listened_to,
+                                 an_answer_without_a_session,
+                                 a_stop_is_waited_for_in_its_time,
+                                 what_is_said_after_the_stop_counts,
+                                 an_operator_kills_meanwhile,
+                                 a_stop_does_not_keep_a_resume_waiting,
+                                 a_stall_is_no_failure,
+                                 many_are_asked_for_at_once,
+                                 who_comes_goes_before_it,
+                                 what_a_forgotten_runtime_said,
+                                 the_next_daemon_does_not_ask_again,
+                                 who_stops_asks_for_no_end,
+                                 what_is_said_at_once};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(once); i++)
+        tcase_add_test(tests, once[i]);
+    tcase_add_loop_test(tests, whatever_happens, 0, EVENTS);
+}

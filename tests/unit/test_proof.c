@@ -191,6 +191,12 @@ START_TEST(silence_has_reasons)
     receipt_take(&receipt, garbage, sizeof garbage);
     ck_assert_ptr_nonnull(strstr(proof_silence(&receipt), "cannot be read"));
     receipt_deinit(&receipt);
+    /* Which is no fault of the runtime's. */
+    receipt_init(&receipt, NULL, 0);
+    receipt.stream = RECEIPT_UNREADABLE;
+    receipt.why = NETTRACE_E_MEMORY;
+    ck_assert_ptr_nonnull(strstr(proof_silence(&receipt), "memory ran out"));
+    receipt_deinit(&receipt);
     receipt_init(&receipt, NULL, 0);
     receipt.has_gaps = true;
     receipt_close(&receipt);
