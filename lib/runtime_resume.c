@@ -22,6 +22,10 @@
 static const int64_t settle_looks_ms[] = {10, 40, 200};
 static const int64_t blocked_looks_ms[] = {250, 750, 4000, 25000, 30000};
 
+/* A look that was asked for is answered within this, on a busy machine too; it takes longer there
+ * than up to the next one, and a Resume that nobody needs would be sent for want of patience. */
+#define LATE_LOOK_TIME span_from_ms(300)
+
 static struct moment next_look(const struct runtime *runtime, struct moment now)
 {
     size_t n = runtime->n_looks, n_last = ARRAY_LENGTH(blocked_looks_ms) - 1;
@@ -429,7 +433,7 @@ void resume_deadline(struct runtime *runtime, struct moment now)
     /* When we were late ourselves, the answer is there and only not taken yet. */
     if (runtime->state == RUNTIME_SETTLING && runtime->question && !runtime->is_look_late) {
         runtime->is_look_late = true;
-        runtime_set_next(runtime, next_look(runtime, now));
+        runtime_set_next(runtime, moment_after(now, LATE_LOOK_TIME));
         return;
     }
     runtime->is_look_late = false;

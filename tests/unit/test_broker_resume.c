@@ -93,6 +93,26 @@ START_TEST(a_stall_costs_no_second_resume)
 }
 END_TEST
 
+/* On a busy machine a look takes its time; who could wait longer does. */
+START_TEST(a_slow_look_costs_no_second_resume)
+{
+    struct world *world = world_new(no_rules);
+    struct world_process *process = world_process(world, "/app", PORT);
+    struct world_runtime *runtime = world_runtime(world, process, "aaaaaaaa", first, 1);
+
+    world_start(runtime);
+    world->are_answers_slow = true;
+    world_serve(world);
+    ck_assert(world_answer_one(world, 1));
+    world_pass(world, span_from_ms(200), true);
+    world->are_answers_slow = false;
+    world_pass(world, span_from_s(1), true);
+    ck_assert_str_eq(world_story(runtime), "resume");
+    ck_assert_int_eq(world_find(world, "aaaaaaaa")->state, RUNTIME_RUNNING);
+    world_free(world);
+}
+END_TEST
+
 /* On a busy machine nobody comes to read its list of ports when that is asked for. */
 START_TEST(a_list_that_was_not_read_is_asked_for_again)
 {
@@ -732,11 +752,11 @@ START_TEST(a_neighbour_heard_of_late_says_nothing)
 END_TEST
 
 UNIT_TESTS(who_matches_nothing_gets_one_command, who_hides_its_environment_gets_one_command_too,
-           a_stall_costs_no_second_resume, a_list_that_was_not_read_is_asked_for_again,
-           every_port_of_ours_gets_its_resume, after_a_restart_every_port_gets_one_again,
-           a_foreign_port_is_named, stopping_waits_for_every_port,
-           stopping_does_not_wait_for_foreign_ports, a_late_port_is_resumed,
-           a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
+           a_stall_costs_no_second_resume, a_slow_look_costs_no_second_resume,
+           a_list_that_was_not_read_is_asked_for_again, every_port_of_ours_gets_its_resume,
+           after_a_restart_every_port_gets_one_again, a_foreign_port_is_named,
+           stopping_waits_for_every_port, stopping_does_not_wait_for_foreign_ports,
+           a_late_port_is_resumed, a_resume_without_an_answer_is_sent_again, a_resume_is_waited_for,
            the_end_of_a_process_is_seen, a_process_outlives_its_first_thread,
            who_comes_back_is_known, a_last_connection_of_the_dead_is_its_own,
            a_last_connection_of_the_forgotten_is_nobody,
