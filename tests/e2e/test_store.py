@@ -201,6 +201,9 @@ def test_a_listener_that_is_gone_keeps_nobody(daemon, manager, fake, folder):
     one = daemon([HELD], listen=[listen(folder), listen(folder, "second")])
     runtime = fake(str(folder / "second.sock"), "refuse=set-env@1:80004005", arguments=["held"])
     one.receipt(runtime.pid, "held")
+    # It comes back after its answer, and is kept then.
+    manager.until(lambda kept: len(kept) == 1)
+    one.get("/v1/status")
     one.kill()
     one.policy([HELD])
     one.start()
