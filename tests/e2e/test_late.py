@@ -20,8 +20,14 @@ def whole_plan(folder):
 
 def resumed_only(receipt):
     """That nothing but Resume was sent, by what the daemon says."""
+    resumes = {step["result"] for step in receipt["steps"] if step["kind"] == "resume"}
     results = {step["result"] for step in receipt["steps"] if step["kind"] != "resume"}
-    return results <= {"skipped"} and receipt.step("resume")["result"] == "ok"
+    return results <= {"skipped"} and resumes == {"ok"}
+
+
+def was_only_resumed(commands, times=1):
+    """By what the runtime says: more often where the machine is too busy to look at it in time."""
+    return set(commands) == {"resume"} and len(commands) >= times
 
 
 @pytest.mark.parametrize("picture", ["honest", "suspended", "running", "bare"])
@@ -66,7 +72,7 @@ def test_it_ran_before_the_first_daemon_started(daemon, fake, folder, picture):
     receipt = one.receipt(runtime.pid, "running")
     assert receipt.outcome == ("late" if picture == "honest" else "unknown")
     assert resumed_only(receipt), receipt
-    assert runtime.finish() == ["resume"]
+    assert was_only_resumed(runtime.finish())
 
 
 def test_it_waited_long_before_the_first_daemon_started(daemon, fake, folder):
@@ -106,7 +112,7 @@ def test_the_daemon_starts_anew_while_it_runs(daemon, fake, folder, how):
             assert (receipt.outcome, resumed_only(receipt)) == ("late", True)
             assert receipt["why"] == "it was resumed before the daemon was started anew"
     for runtime in runtimes:
-        assert runtime.finish() == ["resume"] * 3
+        assert was_only_resumed(runtime.finish(), times=3)
 
 
 @pytest.mark.parametrize("picture", ["honest", "bare"])
@@ -126,7 +132,7 @@ def test_the_record_is_lost_while_it_runs(daemon, fake, folder, picture):
     receipt = one.receipt(runtime.pid, "running")
     assert receipt.outcome == ("late" if picture == "honest" else "unknown")
     assert resumed_only(receipt), receipt
-    assert runtime.finish() == ["resume"]
+    assert was_only_resumed(runtime.finish())
     assert one.receipt(witness.pid, "running").outcome == "applied"
 
 
