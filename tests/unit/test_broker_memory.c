@@ -383,7 +383,7 @@ START_TEST(every_allocation_of_a_life_may_fail)
     size_t n = live(life, 0);
 
     ck_assert_uint_gt(n, 20);
-    for (size_t fails_at = 1; fails_at <= n; fails_at++)
+    for (size_t fails_at = 1; fails_at <= n; fails_at += unit_share())
         live(life, fails_at);
 }
 END_TEST

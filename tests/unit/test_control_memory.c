@@ -107,7 +107,7 @@ START_TEST(every_allocation_may_fail)
     size_t n = try((size_t)_i, 0);
 
     ck_assert_uint_gt(n, 0);
-    for (size_t fails_at = 1; fails_at <= n; fails_at++)
+    for (size_t fails_at = 1; fails_at <= n; fails_at += unit_share())
         try((size_t)_i, fails_at);
 }
 END_TEST
