@@ -95,8 +95,7 @@ static void check_deadlines_of(const struct runtime *runtime)
     if (runtime->state == RUNTIME_RUNNING)
         MUST(has_next == (runtime->flight == FLIGHT_STOP) && moment_is_never(runtime->retry_at));
     if (compare_is_under_way(runtime))
-        MUST(runtime->state == RUNTIME_RESUMING && has_next && !runtime->is_marked_resumed &&
-             !runtime_flies_resume(runtime));
+        MUST(runtime->state == RUNTIME_RESUMING && has_next && !runtime_flies_resume(runtime));
     if (!runtime_has_ended(runtime) && runtime->n_connections == 0 && !runtime->process->is_held)
         MUST(!moment_is_never(runtime->alive.at));
 }

@@ -65,6 +65,9 @@ void compare_give_up(struct runtime *runtime)
 
 void compare_facts(struct runtime *runtime, const struct facts *facts, struct moment now)
 {
+    /* Another connection of it got a Resume meanwhile: it may run, and change its files itself. */
+    if (runtime->is_marked_resumed)
+        return;
     for (size_t i = 0; facts->is_alive && i < runtime->plan.n_steps; i++) {
         struct step *step = &runtime->plan.steps[i];
 

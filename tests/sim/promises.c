@@ -133,7 +133,8 @@ static bool is_of_operator(const struct history *history, const struct actor *ac
         return command->id == COMMAND_ASK_KIND && was_resumed && actor->is_attached_to;
     if (!actor->is_attached_to)
         promises_broken(history, actor, "a profiler is attached where an operator wants it");
-    if (!command->came_late)
+    /* One that shows nothing and still waits elsewhere answers that it is not ready (measured). */
+    if (!was_resumed)
         promises_broken(history, actor, "who is suspended has no profiler attached");
     if (actor->runtime->kind == RUNTIME_KIND_NATIVEAOT)
         promises_broken(history, actor, "NativeAOT has no profiler attached (P13)");
