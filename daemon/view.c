@@ -151,11 +151,6 @@ static json_t *begin_step(const struct step *step)
     return view;
 }
 
-static bool can_be_proved(const struct step *step)
-{
-    return step->kind == STEP_PROFILER || step->kind == STEP_PRIMER || step->kind == STEP_HOOK;
-}
-
 /* What only some kinds have. */
 static void end_step(json_t **view, const struct step *step)
 {
@@ -163,7 +158,7 @@ static void end_step(json_t **view, const struct step *step)
         view_put(view, "unset", json_boolean(!step->value));
     if (step->clsid)
         view_put(view, "clsid", view_cookie(step->clsid));
-    if (can_be_proved(step) || step->kind == STEP_ATTACH) {
+    if (plan_has_file(step)) {
         view_put(view, "code", view_text(preflight_name(step->code)));
         view_put(view, "detail", view_text(step->detail));
         view_put(view, "remedy", view_text(preflight_remedy(step->code)));
@@ -181,7 +176,7 @@ static json_t *view_step(const struct step *step)
     view_put(&view, "at", view_time(step->at));
     view_put(&view, "why", view_text(step->why));
     end_step(&view, step);
-    if (can_be_proved(step)) {
+    if (plan_has_file(step) && step->kind != STEP_ATTACH) {
         view_put(&view, "proof", json_string(step_proof_name(step->proof)));
         view_put(&view, "proof_detail", view_text(step->proof_why));
         view_put(&view, "proof_hresult",

@@ -429,6 +429,11 @@ enum command_id plan_command(const struct step *step)
     return COMMAND_RESUME;
 }
 
+bool plan_has_file(const struct step *step)
+{
+    return step->kind != STEP_VARIABLE && step->kind != STEP_RESUME;
+}
+
 bool plan_is_unset(const struct step *step)
 {
     return step->kind == STEP_VARIABLE && !step->value;

@@ -227,6 +227,9 @@ int plan_set_old_value(struct plan *plan, const char *name, const char *value) M
  * variable that only an unset could take back. */
 bool plan_needs_target(const struct plan *plan);
 
+/* True of a step that has a runtime load a file. */
+bool plan_has_file(const struct step *step);
+
 /* True of a variable that is to be taken away. */
 bool plan_is_unset(const struct step *step);
 

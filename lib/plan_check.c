@@ -176,35 +176,35 @@ size_t plan_files(const struct plan *plan, const char **ret_files)
     size_t n_files = 0;
 
     for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind != STEP_VARIABLE && plan->steps[i].kind != STEP_RESUME)
+        if (plan_has_file(&plan->steps[i]))
             ret_files[n_files++] = asked_name(&plan->steps[i]);
     }
     return n_files;
 }
 
 /* What is looked at is the path for the platform that whoever looked found; he names it, and not
- * the path. */
-static void name_file(struct step *step, const struct facts_file *file)
+ * the path. False when it has no other name than before. */
+static bool name_file(struct step *step, const struct facts *facts)
 {
+    const struct facts_file *file = step->pattern ? find_file(facts, step->pattern) : NULL;
     char *path = NULL;
 
-    if (!step->pattern || platform_expand(step->pattern, &file->platform, &path) != 0)
-        return;
+    if (!file || platform_expand(step->pattern, &file->platform, &path) != 0)
+        return false;
     free(step->own_name);
     step->name = step->own_name = path;
+    return true;
 }
 
 static void name_files(struct plan *plan, const struct facts *facts)
 {
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        struct step *step = &plan->steps[i];
-        const struct facts_file *file = step->pattern ? find_file(facts, step->pattern) : NULL;
+    bool is_any = false;
 
-        if (file)
-            name_file(step, file);
-    }
+    for (size_t i = 0; i < plan->n_steps; i++)
+        is_any |= name_file(&plan->steps[i], facts);
     /* Where memory runs out it tries to open what is not there, and says so. */
-    (void)!plan_name_libraries(plan);
+    if (is_any)
+        (void)!plan_name_libraries(plan);
 }
 
 /* What keeps the process from its file, before that is opened. */
@@ -246,7 +246,7 @@ void plan_check_files(struct plan *plan, const struct facts *facts,
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
 
-        if (step->kind != STEP_VARIABLE && step->kind != STEP_RESUME)
+        if (plan_has_file(step))
             plan_check_file(step, facts, attributes);
     }
     plan_judge_primer(plan);

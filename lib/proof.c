@@ -6,8 +6,7 @@
 
 bool proof_is_about(const struct step *step)
 {
-    return step->result == STEP_OK &&
-           (step->kind == STEP_PROFILER || step->kind == STEP_PRIMER || step->kind == STEP_HOOK);
+    return step->result == STEP_OK && plan_has_file(step);
 }
 
 static bool is_open(const struct step *step)
@@ -15,28 +14,23 @@ static bool is_open(const struct step *step)
     return proof_is_about(step) && step->proof == PROOF_OPEN;
 }
 
-static bool is_any(const struct plan *plan, bool (*is_so)(const struct step *step))
+static size_t count(const struct plan *plan, bool (*is_so)(const struct step *step))
 {
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        if (is_so(&plan->steps[i]))
-            return true;
-    }
-    return false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n_steps; i++)
+        n += is_so(&plan->steps[i]);
+    return n;
 }
 
 bool proof_is_wanted(const struct plan *plan)
 {
-    return is_any(plan, proof_is_about);
-}
-
-static bool is_hook(const struct step *step)
-{
-    return proof_is_about(step) && step->kind == STEP_HOOK;
+    return count(plan, proof_is_about) > 0;
 }
 
 bool proof_needs_modules(const struct plan *plan)
 {
-    return is_any(plan, is_hook);
+    return proof_hooks(plan, NULL, 0) > 0;
 }
 
 size_t proof_hooks(const struct plan *plan, struct receipt_hook *hooks, size_t capacity)
@@ -44,10 +38,12 @@ size_t proof_hooks(const struct plan *plan, struct receipt_hook *hooks, size_t c
     size_t n = 0;
 
     for (size_t i = 0; i < plan->n_steps; i++) {
-        if (!is_hook(&plan->steps[i]))
+        const struct step *step = &plan->steps[i];
+
+        if (!proof_is_about(step) || step->kind != STEP_HOOK)
             continue;
         if (n < capacity)
-            hooks[n].path = plan->steps[i].name;
+            hooks[n].path = step->name;
         n++;
     }
     return n;
@@ -108,23 +104,9 @@ static void take_step(struct step *step, const struct receipt *receipt)
         judge(step, message, is_older);
 }
 
-static size_t count_open(const struct plan *plan, bool (*is_so)(const struct step *step))
+static bool is_open_profiler(const struct step *step)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < plan->n_steps; i++)
-        n += is_open(&plan->steps[i]) && is_so(&plan->steps[i]);
-    return n;
-}
-
-static bool is_profiler(const struct step *step)
-{
-    return step->kind == STEP_PROFILER;
-}
-
-static bool is_step(const struct step *step)
-{
-    return step->kind != STEP_RESUME;
+    return is_open(step) && step->kind == STEP_PROFILER;
 }
 
 /* What is said without a name is said of all profilers of which nothing else was. */
@@ -133,7 +115,7 @@ static void know_rest(struct plan *plan, const char *why, proof_known *known, vo
     for (size_t i = 0; i < plan->n_steps; i++) {
         struct step *step = &plan->steps[i];
 
-        if (!is_open(step) || !is_profiler(step))
+        if (!is_open_profiler(step))
             continue;
         know(step, PROOF_NOT_LOADED, why);
         known(context, step);
@@ -148,7 +130,7 @@ static void take_nameless(struct plan *plan, const struct receipt *receipt, proo
     if (receipt_count(receipt, PROFILER_MESSAGE_PREVENTED) > 0)
         know_rest(plan, "is kept out by a setting of the program", known, context);
     else if (receipt_count(receipt, PROFILER_MESSAGE_ALREADY_LOADED) ==
-             count_open(plan, is_profiler))
+             count(plan, is_open_profiler))
         know_rest(plan, "came when another profiler was loaded already", known, context);
 }
 
@@ -164,7 +146,7 @@ bool proof_take(struct plan *plan, const struct receipt *receipt, proof_known *k
             known(context, step);
     }
     take_nameless(plan, receipt, known, context);
-    return count_open(plan, is_step) == 0;
+    return count(plan, is_open) == 0;
 }
 
 void proof_close(struct plan *plan, const char *why, proof_known *known, void *context)
