@@ -15,6 +15,7 @@
 #include "lib/guid.h"
 #include "lib/policy_key.h"
 #include "lib/runtime.h"
+#include "lib/text.h"
 
 #define USUAL_TIMEOUT span_from_s(5)
 
@@ -34,19 +35,11 @@ static bool has(const json_t *body, int member)
     return json_object_get(body, members[member]) != NULL;
 }
 
-static int digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = c != '\0' ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
-
-    return found ? (int)(found - digits) : -1;
-}
-
 /* Pairs of digits and nothing else; false for anything else. */
 static bool read_hex(const char *text, struct bytes *out)
 {
     for (; *text != '\0'; text += 2) {
-        int high = digit(text[0]), low = high >= 0 ? digit(text[1]) : -1;
+        int high = text_hex_digit(text[0]), low = high >= 0 ? text_hex_digit(text[1]) : -1;
 
         if (low < 0)
             return false;

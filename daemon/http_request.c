@@ -5,7 +5,6 @@
  * looked at is not known here.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,14 +31,6 @@ static const char type_problem[] = "application/problem+json";
 
 /* Targets. */
 
-static int digit_of(char character)
-{
-    if (character >= '0' && character <= '9')
-        return character - '0';
-    character = (char)tolower((unsigned char)character);
-    return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
-}
-
 /* Decodes in place; false for what is no encoding, and for a NUL, which would end the text early.
  */
 static bool decode(char *text, bool is_query)
@@ -57,8 +48,8 @@ static bool decode(char *text, bool is_query)
             *out++ = *at;
             continue;
         }
-        high = digit_of(at[1]);
-        low = high < 0 ? -1 : digit_of(at[2]);
+        high = text_hex_digit(at[1]);
+        low = high < 0 ? -1 : text_hex_digit(at[2]);
         if (low < 0 || (high == 0 && low == 0))
             return false;
         *out++ = (char)(high * 16 + low);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "lib/text.h"
+
 /* Which byte each pair of digits in the text form shows. */
 static const uint8_t text_order[GUID_SIZE] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -28,17 +30,6 @@ void guid_format(const struct guid *guid, char ret_text[static GUID_TEXT_SIZE])
     *at = '\0';
 }
 
-static int digit_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F')
-        return digit - 'A' + 10;
-    return -1;
-}
-
 bool guid_parse(const char *text, struct guid *ret_guid)
 {
     bool braced = text[0] == '{';
@@ -50,8 +41,8 @@ bool guid_parse(const char *text, struct guid *ret_guid)
 
         if (dash_before(pair) && *at++ != '-')
             return false;
-        high = digit_value(at[0]);
-        low = high < 0 ? -1 : digit_value(at[1]);
+        high = text_hex_digit(at[0]);
+        low = high < 0 ? -1 : text_hex_digit(at[1]);
         if (low < 0)
             return false;
         guid.bytes[text_order[pair]] = (uint8_t)(high << 4 | low);

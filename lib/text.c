@@ -217,3 +217,14 @@ bool text_number(const char *text, size_t length, uint64_t largest, uint64_t *re
     *ret_number = number;
     return true;
 }
+
+int text_hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}

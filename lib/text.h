@@ -55,3 +55,6 @@ void text_put_utf8(struct bytes *out, const uint8_t *utf16, size_t units);
  * zeros; false, and nothing returned, for anything else and for more than `largest`. */
 bool text_number(const char *text, size_t length, uint64_t largest,
                  uint64_t *ret_number) MUST_CHECK;
+
+/* The value of a hexadecimal digit of either case; -1 for anything else. */
+int text_hex_digit(char digit);

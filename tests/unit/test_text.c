@@ -313,7 +313,22 @@ START_TEST(escaping_survives_exhaustion)
 }
 END_TEST
 
+START_TEST(hexadecimal_digits_have_values)
+{
+    static const char lower[] = "0123456789abcdef", upper[] = "0123456789ABCDEF";
+    size_t n_others = 0;
+
+    for (int i = 0; i < 16; i++) {
+        ck_assert_int_eq(text_hex_digit(lower[i]), i);
+        ck_assert_int_eq(text_hex_digit(upper[i]), i);
+    }
+    for (int c = -128; c < 128; c++)
+        n_others += text_hex_digit((char)c) < 0;
+    ck_assert_uint_eq(n_others, 256 - 22);
+}
+END_TEST
+
 UNIT_TESTS(utf8_is_read_strictly, cut_utf8_is_not_utf8, what_is_shown_is_harmless,
            escapes_lose_nothing, utf16_is_counted, utf16_is_written, utf16_is_read,
            lone_surrogates_stay_visible, utf16_survives_the_round_trip, numbers_are_read_strictly,
-           escaping_survives_exhaustion);
+           hexadecimal_digits_have_values, escaping_survives_exhaustion);
