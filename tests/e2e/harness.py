@@ -375,6 +375,11 @@ class Daemon:
         """
         return until(lambda: self._known(pid), lambda seen: seen is not None and is_so(seen))
 
+    def proved(self, pid):
+        """What it says of the runtime of that process, once it is known of each step whether it was loaded, or that it
+        will not be."""
+        return self.until(pid, lambda seen: all(is_known(step) for step in seen["steps"] if "proof" in step))
+
     def status(self):
         return self.get("/v1/status")
 
@@ -447,6 +452,11 @@ class Kept(frozenset):
         return found
 
 
+def is_known(step):
+    """Without a reason it is unknown because it is not known yet."""
+    return step["proof"] != "unknown" or step["proof_detail"] is not None
+
+
 class Receipt(dict):
     """What the daemon says of a runtime."""
 
@@ -457,6 +467,10 @@ class Receipt(dict):
     def results(self):
         """How each step ended: {("env", "A"): "ok"}."""
         return {(step["kind"], step["name"]): step["result"] for step in self["steps"]}
+
+    def proofs(self):
+        """What is known of each step that has a file: {"/p.so": "loaded"}."""
+        return {step["name"]: step["proof"] for step in self["steps"] if "proof" in step}
 
     def step(self, kind, name=None):
         """The one step of that kind and name."""

@@ -11,17 +11,6 @@ EVERY = [*CORECLR, *SINGLE_FILE]
 WAY = "DIAGPORT_TEST_INITIALIZE"
 
 
-def proofs(receipt):
-    """What is known of each step that may be loaded: {name: "loaded"}."""
-    return {step["name"]: step["proof"] for step in receipt["steps"] if "proof" in step}
-
-
-def proved(one, app):
-    """The receipt, once its session is over."""
-    return one.until(app.pid, lambda seen: all(step["proof"] != "unknown" or step["proof_detail"]
-                                               for step in seen["steps"] if "proof" in step))
-
-
 def main_profiler(rig, **keys):
     return rule(profilers=[{"clsid": rig.profiler_clsid, "path": rig.profiler}], **{"verify": "receipt", **keys})
 
@@ -34,8 +23,8 @@ def test_what_is_loaded_is_proved(daemon, start, rig, name, is_over_at_once):
     app = start(name, one.socket)
     if is_over_at_once:
         app.process.stdin.close()
-    receipt = proved(one, app)
-    assert set(proofs(receipt).values()) == {"loaded"} and len(proofs(receipt)) == 4, receipt
+    receipt = one.proved(app.pid)
+    assert set(receipt.proofs().values()) == {"loaded"} and len(receipt.proofs()) == 4, receipt
     assert told(app) == WHOLE
     check_applied(receipt, rig)
     assert one.metric('diagport_proof_total{result="loaded"}') == 4
@@ -48,7 +37,7 @@ def test_what_is_loaded_is_proved(daemon, start, rig, name, is_over_at_once):
 def test_beside_a_profiler_on_8_only_where_it_is_asked_for(daemon, start, rig, name):
     one = daemon([main_profiler(rig, verify="auto")])
     app = start(name, one.socket)
-    (step,) = [step for step in proved(one, app)["steps"] if step["kind"] == "profiler"]
+    (step,) = [step for step in one.proved(app.pid)["steps"] if step["kind"] == "profiler"]
     if name.endswith("8"):
         assert step["proof"] == "unknown" and "may block each other" in step["proof_detail"]
     else:
@@ -61,7 +50,7 @@ def test_beside_a_profiler_on_8_only_where_it_is_asked_for(daemon, start, rig, n
 def test_hooks_alone_are_proved_on_all(daemon, start, rig, name):
     one = daemon([rule(startup_hooks=[{"path": rig.hook_a}], verify="auto")])
     app = start(name, one.socket)
-    assert proofs(proved(one, app)) == {rig.hook_a: "loaded"}
+    assert one.proved(app.pid).proofs() == {rig.hook_a: "loaded"}
     assert app.report()["hooks"] == ["HookA"]
     app.finish()
 
@@ -74,7 +63,7 @@ def test_hooks_alone_are_proved_on_all(daemon, start, rig, name):
 def test_who_will_not_be_initialized_is_not_loaded(daemon, start, rig, name, way, code, detail):
     one = daemon([main_profiler(rig)])
     app = start(name, one.socket, environment={WAY: way})
-    receipt = proved(one, app)
+    receipt = one.proved(app.pid)
     step = receipt.step("profiler")
     assert (step["result"], step["proof"], step["proof_hresult"]) == ("ok", "not_loaded", code), step
     assert step["proof_detail"] == detail
@@ -91,11 +80,11 @@ def test_who_ends_the_program_is_not_taken_for_loaded(daemon, start, rig, name, 
     app = start(name, one.socket, environment={WAY: way})
     app.process.wait()
     receipt = one.receipt(app.pid, "gone")
-    receipt = proved(one, app)
+    receipt = one.proved(app.pid)
     step = receipt.step("profiler")
     assert step["proof"] == "unknown" and "ended" in step["proof_detail"], step
     other = start(name, one.socket)
-    assert proofs(proved(one, other)) == {rig.profiler: "loaded"}
+    assert one.proved(other.pid).proofs() == {rig.profiler: "loaded"}
     other.report()
     other.finish()
 
@@ -107,10 +96,10 @@ def test_nobody_waits_for_who_hangs(daemon, start, rig):
     one.receipt(stuck.pid, "running|resuming")
     for name in CORECLR:
         app = start(name, one.socket)
-        assert proofs(proved(one, app)) == {rig.profiler: "loaded"}
+        assert one.proved(app.pid).proofs() == {rig.profiler: "loaded"}
         app.report()
         app.finish()
-    step = proved(one, stuck).step("profiler")
+    step = one.proved(stuck.pid).step("profiler")
     assert step["proof"] == "unknown" and "not spoken of" in step["proof_detail"], step
     stuck.report()
     stuck.finish()
@@ -124,7 +113,7 @@ def test_two_main_profilers_are_one_too_many(daemon, start, rig, name):
     again = {"clsid": "{d1a60d3b-7e57-4c0d-9a3e-5b1f0c2d4e60}", "path": rig.profiler}
     one = daemon([rule(profilers=[main, notify, again], verify="receipt")])
     app = start(name, one.socket)
-    receipt = proved(one, app)
+    receipt = one.proved(app.pid)
     assert {(step["clsid"], step["proof"]) for step in receipt["steps"] if step["kind"] == "profiler"} == {
         (rig.profiler_clsid.strip("{}").lower(), "loaded"),
         (rig.profiler_notify_clsid.strip("{}").lower(), "loaded"),

@@ -10,24 +10,12 @@ from plans import plan, whole
 OPEN = "0203"
 
 
-def proved(one, runtime):
-    """The receipt, once its session is over."""
-    return one.until(
-        runtime.pid,
-        lambda seen: all(step["proof"] != "unknown" or step["proof_detail"] for step in seen["steps"] if "proof" in step),
-    )
-
-
-def proofs(receipt):
-    return [step["proof"] for step in receipt["steps"] if "proof" in step]
-
-
 @pytest.mark.parametrize("version", ["8", "9", "10", "11"])
 def test_it_is_the_last_before_resume(daemon, fake, folder, version):
     one = daemon([plan(folder, verify="receipt")])
     runtime = fake(one.socket, f"kind=coreclr,version={version}")
-    receipt = proved(one, runtime)
-    assert proofs(receipt) == ["loaded", "loaded"], receipt
+    receipt = one.proved(runtime.pid)
+    assert list(receipt.proofs().values()) == ["loaded", "loaded"], receipt
     one.wait("proof hook loaded")
     # It may be stopped before the program says what it got by then.
     assert runtime.commands()[: len(whole(folder)) + 2] == [*whole(folder), OPEN, "resume"]
@@ -44,7 +32,7 @@ def test_without_one_nothing_is_missed(daemon, fake, folder, fault):
     one = daemon([plan(folder, verify="receipt", command_timeout="1s")])
     runtime = fake(one.socket, fault)
     receipt = one.receipt(runtime.pid, "running")
-    assert receipt.outcome == "applied" and proofs(receipt) == ["unknown", "unknown"]
+    assert receipt.outcome == "applied" and list(receipt.proofs().values()) == ["unknown", "unknown"]
     assert runtime.commands() == [*whole(folder), OPEN, "resume"]
 
 

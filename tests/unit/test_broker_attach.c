@@ -580,33 +580,10 @@ START_TEST(and_not_to_who_has_its_plan)
 }
 END_TEST
 
-/* How often the broker has allocated, and when it fails. */
-struct shortage {
-    size_t n_allocations;
-    size_t fails_at; /* 0: never */
-};
-
-static void before_call(void *context)
-{
-    const struct shortage *shortage = context;
-
-    unit_memory_watch(shortage->fails_at > shortage->n_allocations
-                          ? shortage->fails_at - shortage->n_allocations
-                          : 0);
-}
-
-static void after_call(void *context)
-{
-    struct shortage *shortage = context;
-    size_t n_left;
-
-    shortage->n_allocations += unit_memory_release(&n_left);
-}
-
 /* Returns how many allocations there were. */
 static size_t attach_short_of_memory(size_t fails_at)
 {
-    struct shortage shortage = {.fails_at = fails_at};
+    struct unit_shortage shortage = {.fails_at = fails_at};
     struct world *world = world_new(none);
     struct world_runtime *runtime = running_in(world);
     struct runtime *found;
@@ -617,12 +594,12 @@ static size_t attach_short_of_memory(size_t fails_at)
     enum broker_verdict verdict;
 
     ck_assert_int_eq(broker_find(world->broker, "aaaaaaaa", &found), BROKER_FOUND_ONE);
-    world->before_call = before_call;
-    world->after_call = after_call;
+    world->before_call = unit_shortage_begin;
+    world->after_call = unit_shortage_end;
     world->context = &shortage;
-    before_call(&shortage);
+    unit_shortage_begin(&shortage);
     verdict = broker_attach(found, &wanted, world->now);
-    after_call(&shortage);
+    unit_shortage_end(&shortage);
     world_settle(world);
     world_pass(world, span_from_s(7), true);
     world->before_call = world->after_call = NULL;

@@ -46,29 +46,6 @@ static const struct world_file files[] = {
 /* What a runtime says of a profiler and a hook. */
 static struct bytes said;
 
-/* How often the broker has allocated, and when it fails. */
-struct shortage {
-    size_t n_allocations;
-    size_t fails_at; /* 0: never */
-};
-
-static void before_call(void *context)
-{
-    const struct shortage *shortage = context;
-
-    unit_memory_watch(shortage->fails_at > shortage->n_allocations
-                          ? shortage->fails_at - shortage->n_allocations
-                          : 0);
-}
-
-static void after_call(void *context)
-{
-    struct shortage *shortage = context;
-    size_t n_left;
-
-    shortage->n_allocations += unit_memory_release(&n_left);
-}
-
 static struct world_runtime *runtime_in(struct world *world, const char *exe, const char *cookie)
 {
     static const uint32_t ports[] = {0, 1};
@@ -289,9 +266,9 @@ static struct world_runtime *is_held_by_an_operator(struct world *world)
     world->are_answers_slow = true;
     world_start(runtime);
     if (broker_find(world->broker, "aaaaaaaa", &seen) == BROKER_FOUND_ONE) {
-        before_call(world->context);
+        unit_shortage_begin(world->context);
         (void)broker_hold(seen, span_from_s(1), world->now);
-        after_call(world->context);
+        unit_shortage_end(world->context);
     }
     world->are_answers_slow = false;
     world_settle(world);
@@ -363,13 +340,13 @@ static void check(const struct life *life, const struct world_runtime *runtime, 
 /* Returns how many allocations there were. */
 static size_t live(const struct life *life, size_t fails_at)
 {
-    struct shortage shortage = {.fails_at = fails_at};
+    struct unit_shortage shortage = {.fails_at = fails_at};
     struct world *world = world_new_keeping(policy, 100000, 8);
     struct world_runtime *runtime;
 
     world->context = &shortage;
-    world->before_call = before_call;
-    world->after_call = after_call;
+    world->before_call = unit_shortage_begin;
+    world->after_call = unit_shortage_end;
     runtime = life->live(world);
     world_pass(world, span_from_s(60), true);
     check(life, runtime, fails_at);

@@ -532,6 +532,23 @@ START_TEST(a_frame_that_is_too_long_is_none)
 }
 END_TEST
 
+/* What the daemon makes of what a worker says of a file. */
+static int take_file(const struct facts_file *file)
+{
+    struct seam_answer answer;
+    struct bytes out;
+    int error;
+
+    bytes_init(&out, SIZE_MAX - 1);
+    seam_put_file(&out, file);
+    ck_assert_int_eq(bytes_finish(&out), 0);
+    ck_assert_int_eq(seam_answer_init(&answer, &everything), 0);
+    error = seam_answer_take(&answer, out.data, out.length);
+    seam_answer_deinit(&answer);
+    bytes_deinit(&out);
+    return error;
+}
+
 /* What no worker says of a file. */
 static int take_strange(size_t acl_length, bool has_unknown_acl, int override, int kind,
                         int problem, size_t detail_length)
@@ -551,19 +568,9 @@ static int take_strange(size_t acl_length, bool has_unknown_acl, int override, i
                   .problem = (enum preflight)problem,
                   .detail = detail},
     };
-    struct seam_answer answer;
-    struct bytes out;
-    int error;
 
     memset(detail, 'x', detail_length);
-    bytes_init(&out, SIZE_MAX - 1);
-    seam_put_file(&out, &file);
-    ck_assert_int_eq(bytes_finish(&out), 0);
-    ck_assert_int_eq(seam_answer_init(&answer, &everything), 0);
-    error = seam_answer_take(&answer, out.data, out.length);
-    seam_answer_deinit(&answer);
-    bytes_deinit(&out);
-    return error;
+    return take_file(&file);
 }
 
 static int take_platform(int arch, int libc)
@@ -571,18 +578,8 @@ static int take_platform(int arch, int libc)
     struct facts_file file = {
         .platform = {(enum platform_arch)arch, (enum platform_libc)libc},
     };
-    struct seam_answer answer;
-    struct bytes out;
-    int error;
 
-    bytes_init(&out, SIZE_MAX - 1);
-    seam_put_file(&out, &file);
-    ck_assert_int_eq(bytes_finish(&out), 0);
-    ck_assert_int_eq(seam_answer_init(&answer, &everything), 0);
-    error = seam_answer_take(&answer, out.data, out.length);
-    seam_answer_deinit(&answer);
-    bytes_deinit(&out);
-    return error;
+    return take_file(&file);
 }
 
 START_TEST(platforms_are_those_that_there_are)

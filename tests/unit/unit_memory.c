@@ -186,3 +186,20 @@ size_t unit_memory_exhaust(int (*function)(void *context), void *context, int fa
     }
     return n_wanted;
 }
+
+void unit_shortage_begin(void *context)
+{
+    const struct unit_shortage *shortage = context;
+
+    unit_memory_watch(shortage->fails_at > shortage->n_allocations
+                          ? shortage->fails_at - shortage->n_allocations
+                          : 0);
+}
+
+void unit_shortage_end(void *context)
+{
+    struct unit_shortage *shortage = context;
+    size_t n_left;
+
+    shortage->n_allocations += unit_memory_release(&n_left);
+}

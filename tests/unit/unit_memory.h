@@ -40,3 +40,14 @@ size_t unit_memory_charged(void);
 /* Ends a watch. Returns the number of allocations, the failed one included; `*ret_n_left` is how
  * many of them were not freed. */
 size_t unit_memory_release(size_t *ret_n_left);
+
+/* A part of the program that is called again and again: how often it has allocated in all calls,
+ * and which of these allocations fails. */
+struct unit_shortage {
+    size_t n_allocations;
+    size_t fails_at; /* 0: none */
+};
+
+/* Before and after each call of it; `context` is a struct unit_shortage. */
+void unit_shortage_begin(void *context);
+void unit_shortage_end(void *context);
